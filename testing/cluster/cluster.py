@@ -13,10 +13,9 @@ from any thread except the cluster's own.
 import asyncio
 import atexit
 import shutil
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from random import Random
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 from pocketmq.broker.errors import StartError
@@ -24,12 +23,9 @@ from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.topics import topic_refusal
 
 from ..errors import MessagesMissingError, NotRunningError, WrongValueError
-from ..faults.faults import Faults
 from ..faults.watched_node import WatchedNodes
-from ..ledger.ledger import Ledger
-from ..requests.requests import Requests
 from ..requests.values import check_bool, check_choice, check_int, check_number, check_text
-from ..server.loop_thread import Lifetime, LoopThread
+from ..server.in_thread import InThread
 from ..server.settings import Value, temporary_folder
 from ..state.load import MAX_QUEUES
 from ..time.clock import ServerClock
@@ -44,10 +40,9 @@ MAX_MEMBERS: Final = 32
 WAIT_SECONDS: Final = 0.005
 FORGET_SECONDS: Final = 2.0
 """At most, until a name server has noticed that a connection was cut."""
-ResultT = TypeVar("ResultT")
 
 
-class RocketMQCluster(Lifetime):
+class RocketMQCluster(InThread):
     """`start` and `stop` mirror each other; both context managers call them.
 
     name_servers  how many name servers; every broker registers at all of them
@@ -60,8 +55,11 @@ class RocketMQCluster(Lifetime):
     admin_port    the HTTP port, 0 for a free one; `admin_url` is its address
     settings      keywords with the names of broker.conf's keys, for all brokers
 
-    A wrong number raises `WrongValueError`, a wrong setting `StartError` when the cluster starts.
+    A wrong number raises `WrongValueError`, a wrong setting `StartError` when the cluster starts. In a rule,
+    `broker="b0"` limits it to one broker.
     """
+
+    what = "cluster"
 
     def __init__(
         self,
@@ -76,6 +74,7 @@ class RocketMQCluster(Lifetime):
         admin_port: int | None = None,
         **settings: Value,
     ) -> None:
+        super().__init__("pocketmq-cluster")
         self._name_server_count = check_int("name_servers", name_servers, least=1, most=MAX_MEMBERS)
         self._broker_count = check_int("brokers", brokers, least=1, most=MAX_MEMBERS)
         self._slave_count = check_int("slaves", slaves, least=0, most=MAX_MEMBERS)
@@ -86,7 +85,6 @@ class RocketMQCluster(Lifetime):
         self._keeps_ledger = check_bool("ledger", ledger) or admin_port is not None
         self._admin_port = None if admin_port is None else check_int("admin_port", admin_port, most=65_535)
         self._port: ClusterPort | None = None
-        self._thread = LoopThread("pocketmq-cluster", "the cluster is not running")
         self._context = self._new_context()
         self.clock: Final = ServerClock(
             lambda: self._running().time, lambda: self._running().now_ms(), self.run
@@ -155,24 +153,6 @@ class RocketMQCluster(Lifetime):
     # -- watching
 
     @property
-    def requests(self) -> Requests:
-        """Every request and reply of all members; begins with the first use of `requests` or `faults`."""
-        return self._watched().requests
-
-    @property
-    def faults(self) -> Faults:
-        """What the members do wrong; `broker="b0"` limits a rule to one broker."""
-        return self._watched().faults
-
-    @property
-    def ledger(self) -> Ledger:
-        """What became of every message on all brokers. `NotRunningError` without `ledger=True`."""
-        ledger = self._watched().ledger
-        if ledger is None:
-            raise NotRunningError("this cluster keeps no ledger: start it with ledger=True")
-        return ledger
-
-    @property
     def admin_url(self) -> str:
         """`http://127.0.0.1:port` of the HTTP port, which shows b0; `/brokers/b1` behind it shows b1. Faults, requests,
         clock and ledger are those of the whole cluster. `NotRunningError` without the port."""
@@ -181,29 +161,8 @@ class RocketMQCluster(Lifetime):
             raise NotRunningError("this cluster has no HTTP port: start it with admin_port=0")
         return self._port.url
 
-    def _watched(self) -> WatchedNodes:
-        return self._running().watched or self.call(self._begin_watching)
-
-    def _begin_watching(self) -> WatchedNodes:
-        """Log the requests of all members, also of those that start later."""
-        context = self._context
-        if context.watched is None:
-            seed = context.seed_of("rules")
-            random = None if seed is None else Random(seed)
-            watched = WatchedNodes(self.call, timers=context.own_timers, random=random)
-            for one in self.name_servers:
-                watched.know_name_server(one.name)
-                if one.server is not None:
-                    watched.watch(one.server, name_server=one.name)
-            for broker in self.brokers:
-                if broker.is_running:
-                    watched.attach(broker.node)
-                else:
-                    watched.add_known_broker(
-                        broker.broker_name, broker.cluster_name, broker.broker_id, broker.addr
-                    )
-            context.watched = watched
-        return context.watched
+    def _nodes(self) -> WatchedNodes:
+        return self._running().watched
 
     # -- the network between the members
 
@@ -296,11 +255,10 @@ class RocketMQCluster(Lifetime):
             self._thread.start()
             self.run(self._start_all())
             if self._keeps_ledger:
-                self.call(self._watched().keep_ledger)
+                self.call(self._context.watched.keep_ledger)
             if self._admin_port is not None:
                 from .cluster_port import ClusterPort  # loads what a cluster without the port does not need
 
-                self._watched()
                 self._port = ClusterPort(self._context, self._brokers)
                 host = str(self._settings.get("bindAddress", "127.0.0.1"))
                 self.run(self._port.start(host, self._admin_port))
@@ -379,7 +337,7 @@ class RocketMQCluster(Lifetime):
     def _new_context(self) -> ClusterContext:
         context = ClusterContext(self._thread, self._settings, self._seed)
         context.settle, context.forgotten = self._settle, self._forgotten
-        context.serve_grpc, context.faults = self._serve_grpc, lambda: self.faults
+        context.serve_grpc = self._serve_grpc
         return context
 
     # -- on the loop
@@ -433,11 +391,3 @@ class RocketMQCluster(Lifetime):
         if not self._thread.is_running:
             raise NotRunningError("the cluster is not running")
         return self._context
-
-    def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        """Run a coroutine in the cluster's thread and wait for its result."""
-        return self._thread.run(work)
-
-    def call(self, function: Callable[..., ResultT], *arguments: Any) -> ResultT:
-        """Call a function in the cluster's thread, where the parts of its members may be read and changed."""
-        return self._thread.call(function, *arguments)

@@ -98,7 +98,8 @@ class ClusterBroker:
         """Routes do not name it any more; connections stay. The same as `faults.hide_broker`."""
         if self.broker_id:
             raise TestingError(f"{self.name} has its routes together with {self.broker_name}: hide that one")
-        faults = self._context.faults()
+        self._context.watched.begin()
+        faults = self._context.watched.faults
         if self._hidden is None or self._hidden not in faults.rules:  # `faults.clear` shows it too
             self._hidden = faults.hide_broker(self.broker_name)
 
@@ -148,7 +149,7 @@ class ClusterBroker:
         def watch(server: Server) -> None:
             """Clients that wait for the broker connect before its start is over."""
             servers.append(server)
-            self._context.watch(server, broker=self.broker_name)
+            self._context.watched.watch(server, broker=self.broker_name)
 
         node = Node(config, None, host=config.bind_address, timers=timers, seed=seed, server_made=watch)
         try:
@@ -156,13 +157,13 @@ class ClusterBroker:
         except BaseException:
             self._context.leave_timers(timers)
             for server in servers:
-                self._context.unwatch(server)
+                self._context.watched.unwatch(server)
             raise
         self._timers = timers
         self._node, self._addr, self.cluster_name = node, node.bound_address, config.broker_cluster_name
         self._held.release()
         self._is_fresh = True
-        self._context.attach(node)
+        self._context.watched.attach(node)
         await self.serve_grpc_here()
         self._slow_down(node)
 
@@ -204,7 +205,7 @@ class ClusterBroker:
             try:
                 await (node.kill() if is_killed else node.stop())
             finally:
-                self._context.detach(node)
+                self._context.watched.detach(node)
         self._context.leave_timers(self._timers)
         self._held.hold(*host_and_port(self._addr))
 

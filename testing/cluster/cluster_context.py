@@ -5,16 +5,14 @@ import sys
 import zlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any, Final, TypeVar
 
 from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.errors import StartError
-from pocketmq.broker.network.server import Server
-from pocketmq.broker.node import Node
 from pocketmq.store import WallClock
 
 from ..errors import WrongValueError
-from ..faults.faults import Faults
 from ..faults.watched_node import WatchedNodes
 from ..requests.values import check_choice, check_names
 from ..server.loop_thread import LoopThread
@@ -33,8 +31,6 @@ class ClusterContext:
         self._seed = seed
         self.time: VirtualTime | None = None
         """Moves the clock that all brokers share; None if they follow the wall's time."""
-        self.own_timers: VirtualTimers | None = None
-        """Those of the rules, which stay while brokers start and end; None by the wall's time."""
         self.partition: Final = Partition()
         self.name_servers: Final[dict[str, str]] = {}
         """The address of each name server, by its name."""
@@ -42,16 +38,15 @@ class ClusterContext:
         """Whether every master has a gRPC port."""
         self.grpc_addresses: Final[dict[str, str]] = {}
         """The gRPC ports of the brokers that have one, by the brokers' addresses."""
-        self.watched: WatchedNodes | None = None
-        """None until the request log or the faults are used."""
+        rules_seed = self.seed_of("rules")
+        random = None if rules_seed is None else Random(rules_seed)
+        self.watched: Final = WatchedNodes(thread.call, random=random)
         self.settle: Callable[[], Awaitable[None]]
         """Register every broker where it is reachable, and let slaves follow. Set by the cluster."""
         self.forgotten: Callable[[str, int], Awaitable[None]]
         """Wait until the name servers that cannot reach a broker, given by name and id, have forgotten it."""
         self.serve_grpc: Callable[[], Coroutine[Any, Any, None]]
-        """Give every master a gRPC port. Set by the cluster."""
-        self.faults: Callable[[], Faults]
-        """The faults of the cluster. Set by the cluster, like those above."""
+        """Give every master a gRPC port. Set by the cluster, like those above."""
         self._thread = thread
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
@@ -70,7 +65,7 @@ class ClusterContext:
     def begin_virtual_time(self) -> None:
         """The brokers that start from now on share a clock, which starts at the wall's time and is moved by hand."""
         self.time = VirtualTime()
-        self.own_timers = self.time.join()
+        self.watched.timers = self.time.join()  # they stay while brokers start and end
 
     def now_ms(self) -> int:
         """The brokers' time, in ms since 1970."""
@@ -88,24 +83,6 @@ class ClusterContext:
     def seed_of(self, member: str) -> int | None:
         """Every member has another one: two brokers with one seed would make the same message ids."""
         return None if self._seed is None else self._seed ^ zlib.crc32(member.encode())
-
-    # -- watching
-
-    def attach(self, node: Node) -> None:
-        if self.watched is not None:
-            self.watched.attach(node)
-
-    def detach(self, node: Node) -> None:
-        if self.watched is not None:
-            self.watched.detach(node)
-
-    def watch(self, server: Server, *, broker: str | None = None, name_server: str | None = None) -> None:
-        if self.watched is not None:
-            self.watched.watch(server, broker=broker, name_server=name_server)
-
-    def unwatch(self, server: Server) -> None:
-        if self.watched is not None:
-            self.watched.unwatch(server)
 
 
 class HeldPort:

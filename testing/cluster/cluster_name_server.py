@@ -73,14 +73,14 @@ class ClusterNameServer:
         self._server, self._name_server = server, name_server
         self._held.release()
         self._context.name_servers[self.name] = self.addr
-        self._context.watch(server, name_server=self.name)
+        self._context.watched.watch(server, name_server=self.name)
 
     async def stop_here(self) -> None:
         server, self._server = self._server, None
         if server is None:
             return
         await server.close()
-        self._context.unwatch(server)
+        self._context.watched.unwatch(server)
         assert self._name_server is not None
         self._name_server.stop()
         self._name_server = None
@@ -89,10 +89,6 @@ class ClusterNameServer:
     def end(self) -> None:
         """The cluster has ended: give the port back."""
         self._held.release()
-
-    @property
-    def server(self) -> Server | None:
-        return self._server
 
     def knows(self, broker_name: str, broker_id: int) -> bool:
         """Whether its routes have that broker."""

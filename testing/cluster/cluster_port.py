@@ -39,7 +39,6 @@ class ClusterPort:
         return self._console.url
 
     def _access(self, node: Callable[[], Node]) -> ServerAccess:
-        assert self._context.watched is not None
         return server_access(node, self._context.watched, time=lambda: self._context.time)
 
     def _others(self) -> dict[str, ServerAccess]:

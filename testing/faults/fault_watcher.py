@@ -122,8 +122,6 @@ class FaultWatcher(Watcher, Answering):
         self.name_server = name_server
         """`None` for a port of a broker."""
         self._shaper = Shaper(rules.loop)
-        self.is_watching = False
-        """Whether the server has it among its watchers."""
         self._hit: dict[int, tuple[Command, Rule, Exchange]] = {}
         """Hit requests whose reply is not ready, by the identity of the frame."""
         self._passing: Command | None = None

@@ -24,23 +24,47 @@ from .faults import Faults
 from .shaping import later
 
 
+class _WatchedServer:
+    """The watchers of one server, behind its log: the ledger's first, the faults while they are needed, the ledger's
+    second."""
+
+    def __init__(self, server: Watchable, log: LogWatcher, faults: FaultWatcher) -> None:
+        self.server = server
+        self.log = log
+        self.faults = faults
+        self.ledger: tuple[Watcher, ...] = ()
+        self._placed: list[Watcher] = []
+
+    def place(self, *, has_rules: bool) -> None:
+        """The faults watch while there is a rule, or something that a removed rule has begun."""
+        faults = [self.faults] if has_rules or not self.faults.is_idle else []
+        wanted = [*self.ledger[:1], *faults, *self.ledger[1:]]
+        if wanted != self._placed:
+            self.remove()
+            for one in wanted:
+                self.server.add_watcher(one)
+            self._placed = wanted
+
+    def remove(self) -> None:
+        """All but the log."""
+        for one in self._placed:
+            self.server.remove_watcher(one)
+        self._placed = []
+
+
 class WatchedNodes:
     """The request log and the rules of the nodes that are attached. They outlive a restart of a node.
 
-    `call` calls a function on the loop of the nodes and waits for it; used where the caller is not on it.
+    Nothing watches before `begin`. `call` calls a function on the loop of the nodes and waits for it; used where the
+    caller is not on it.
     """
 
-    def __init__(
-        self,
-        call: Callable[[Callable[[], None]], None],
-        *,
-        timers: Timers | None = None,
-        random: Random | None = None,
-    ) -> None:
-        """`timers` and `random` for the rules; without them those of the node that was attached last."""
+    def __init__(self, call: Callable[[Callable[[], None]], None], *, random: Random | None = None) -> None:
+        """`random` for the rules; without it that of the node that was attached last."""
         self._call = call
-        self._timers = timers
         self._random = random
+        self.timers: Timers | None = None
+        """Those of the rules; None: of the node that was attached last."""
         self.log = RequestLog()
         self.requests = Requests(self.log, self._on_loop)
         self._rules = ActiveRules(random or Random())
@@ -49,9 +73,8 @@ class WatchedNodes:
         self.faults = Faults(self._rules, self.log, self._on_loop)
         self.ledger: Ledger | None = None
         """What became of every message; `keep_ledger` begins it."""
-        self._watchers: list[tuple[Watchable, LogWatcher, FaultWatcher]] = []
-        self._accountants: dict[Watchable, tuple[Watcher, Watcher]] = {}
-        """The ledger's two watchers of each server."""
+        self._has_begun = False
+        self._servers: list[_WatchedServer] = []
         self._nodes: dict[Node, tuple[Server, ...]] = {}
         self._beside: dict[Node, Callable[[], None]] = {}
         self._servers_beside: dict[Node, list[Watchable]] = {}
@@ -59,10 +82,22 @@ class WatchedNodes:
         self._known: dict[str, BrokerData] = {}
         """Every broker that was attached, by name, with the addresses of its members."""
 
+    def begin(self) -> None:
+        """Log every request from now on. From any thread."""
+        if not self._has_begun:
+            self._on_loop(self._begin)
+
+    def _begin(self) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            for one in self._servers:
+                one.server.add_watcher(one.log)
+            self._rules_changed()
+
     def attach(self, node: Node, *, name_server: str = "n0") -> None:
         """Watch a node that runs, and its servers but for those that are watched already. Call it on the loop."""
         config = node.broker.config
-        timers = self._timers or node.broker.state.timers
+        timers = self.timers or node.broker.state.timers
         self._rules.call_later = (
             timers.call_later if timers.is_virtual else partial(later, asyncio.get_running_loop())
         )
@@ -73,7 +108,7 @@ class WatchedNodes:
         self.add_known_broker(
             config.broker_name, config.broker_cluster_name, config.broker_id, node.broker_address
         )
-        watched = [one[0] for one in self._watchers]
+        watched = [one.server for one in self._servers]
         for server in node.servers:
             if server in watched:
                 continue
@@ -98,28 +133,31 @@ class WatchedNodes:
     def watch(self, server: Watchable, *, broker: str | None = None, name_server: str | None = None) -> None:
         """Watch one server: a port of the broker of that name, or a name server. Call it on the loop."""
         self._rules.loop = asyncio.get_running_loop()
-        if name_server is not None:
-            self.know_name_server(name_server)
+        if name_server is not None and name_server not in self._rules.name_servers:
+            self._rules.name_servers.append(name_server)  # rules may name it, also while it is stopped
         log = LogWatcher(self.log, broker)
-        faults = FaultWatcher(self._rules, log, name_server)
-        server.add_watcher(log)
-        self._watchers.append((server, log, faults))
-        if self.ledger is not None and broker is not None:
-            self._accountants[server] = self.ledger.watchers(log)
-            self._place(server, faults)
+        watched = _WatchedServer(server, log, FaultWatcher(self._rules, log, name_server))
+        self._servers.append(watched)
+        if self._has_begun:
+            server.add_watcher(log)
+        self._watch_for_ledger(watched)
         self._rules_changed()
 
     def keep_ledger(self) -> Ledger:
         """Begin the ledger, if it has not begun. Call it on the loop."""
+        self._begin()
         if self.ledger is None:
             self.ledger = Ledger(self.log, self._on_loop)
             for node in self._nodes:
                 self.ledger.attach(node)
-            for server, log, faults in self._watchers:
-                if faults.name_server is None:
-                    self._accountants[server] = self.ledger.watchers(log)
-                    self._place(server, faults)
+            for one in self._servers:
+                self._watch_for_ledger(one)
+            self._rules_changed()
         return self.ledger
+
+    def _watch_for_ledger(self, watched: _WatchedServer) -> None:
+        if self.ledger is not None and watched.faults.name_server is None:
+            watched.ledger = self.ledger.watchers(watched.log)
 
     def forget_facts(self) -> None:
         """The messages are gone, others will lie where they lay: the ledger begins anew. Call it on the loop."""
@@ -129,24 +167,9 @@ class WatchedNodes:
     def end_ledger(self) -> None:
         """Forget the ledger. Call it on the loop."""
         self.ledger = None
-        for server, watchers in self._accountants.items():
-            for one in watchers:
-                server.remove_watcher(one)
-        self._accountants.clear()
-
-    def _place(self, server: Watchable, faults: FaultWatcher) -> None:
-        """Behind the log: the ledger's first watcher, the faults if they watch, the ledger's second one."""
-        arrivals, executions = self._accountants[server]
-        wanted = (arrivals, faults, executions) if faults.is_watching else (arrivals, executions)
-        for one in (arrivals, faults, executions):
-            server.remove_watcher(one)
-        for one in wanted:
-            server.add_watcher(one)
-
-    def know_name_server(self, name: str) -> None:
-        """A name server that rules may name, also while it is stopped."""
-        if name not in self._rules.name_servers:
-            self._rules.name_servers.append(name)
+        for one in self._servers:
+            one.ledger = ()
+        self._rules_changed()
 
     def add_known_broker(self, name: str, cluster: str, broker_id: int, address: str) -> None:
         """A broker that routes may name, and whose registrations are neither logged nor hit."""
@@ -169,30 +192,19 @@ class WatchedNodes:
 
     def unwatch(self, server: Watchable) -> None:
         """Forget a server. Call it on the loop."""
-        for watched in [one for one in self._watchers if one[0] is server]:
-            self._watchers.remove(watched)
-            server.remove_watcher(watched[1])
-            server.remove_watcher(watched[2])
-            for one in self._accountants.pop(server, ()):
-                server.remove_watcher(one)
+        for watched in [one for one in self._servers if one.server is server]:
+            self._servers.remove(watched)
+            watched.remove()
+            server.remove_watcher(watched.log)
 
     def _rules_changed(self) -> None:
-        """The faults watch while there is a rule, or something that a removed rule has begun."""
-        for server, _, faults in self._watchers:
-            faults.rules_changed()
-            is_needed = self._rules.has_rules or not faults.is_idle
-            if is_needed and not faults.is_watching:
-                server.add_watcher(faults)
-            elif faults.is_watching and not is_needed:
-                server.remove_watcher(faults)
-            has_changed = faults.is_watching != is_needed
-            faults.is_watching = is_needed
-            if has_changed and server in self._accountants:
-                self._place(server, faults)
+        for one in self._servers if self._has_begun else ():
+            one.faults.rules_changed()
+            one.place(has_rules=self._rules.has_rules)
 
     def _on_loop(self, function: Callable[[], None]) -> None:
         """Rules are changed where they are read; directly, if no server runs."""
-        if not self._watchers or self._is_on_loop():
+        if not self._servers or self._is_on_loop():
             function()
         else:
             self._call(function)

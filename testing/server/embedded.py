@@ -13,12 +13,11 @@ Not here: processes, signals, standard output; those are in `pocketmq.broker.pro
 import asyncio
 import atexit
 import shutil
-import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import StartError
@@ -29,24 +28,20 @@ from pocketmq.protocol.wire.schema import Reply, Request
 from pocketmq.store.clock import Clock
 
 from ..errors import NotRunningError
-from ..faults.faults import Faults
 from ..faults.watched_node import WatchedNodes
-from ..ledger.ledger import Ledger
-from ..requests.requests import Requests
 from ..state.load import Load, LoadFunction, LoadSource, apply_loads, read_loads
 from ..state.reset import Mark, restore, take_mark
 from ..state.snapshot import Snapshot, read_snapshot, restore_snapshot, take_snapshot
 from ..time.clock import ServerClock
 from ..time.virtual_time import NodeTime
-from .loop_thread import Lifetime, LoopThread
+from .in_thread import InThread
 from .settings import Value, broker_config, name_server_config, temporary_folder
 
 REQUEST_TIMEOUT_SECONDS: Final = 5.0
-ResultT = TypeVar("ResultT")
 ReplyT = TypeVar("ReplyT", bound=Reply)
 
 
-class EmbeddedServer(Lifetime):
+class EmbeddedServer(InThread):
     """A name server and a broker. `start` and `stop` mirror each other; both context managers call them.
 
     settings, keywords  keys of broker.conf: `EmbeddedServer({"brokerName": "b"}, defaultTopicQueueNums=4)`
@@ -68,6 +63,8 @@ class EmbeddedServer(Lifetime):
     A stopped server can be started again, on other ports; a kept store is opened again.
     """
 
+    what = "server"
+
     def __init__(
         self,
         settings: Mapping[str, Value] | None = None,
@@ -88,6 +85,7 @@ class EmbeddedServer(Lifetime):
         ledger: bool = False,
         **keys: Value,
     ) -> None:
+        super().__init__("pocketmq-embedded")
         self._conf = None if conf is None else Path(conf)
         self._store = None if store is None else Path(store)
         self._namesrv_port = namesrv_port
@@ -111,14 +109,12 @@ class EmbeddedServer(Lifetime):
         self._seed = seed
         self._load = tuple(load)
         self._node: Node | None = None
-        self._thread = LoopThread("pocketmq-embedded", "the server is not running")
         self._first_mark: Mark | None = None
         self._folder: Path | None = None
         """Of the store, while it runs."""
         self._connection: Connection | None = None
         self._connecting = asyncio.Lock()
-        self._watched = WatchedNodes(self.call) if self._keeps_ledger else None
-        self._watching = threading.Lock()
+        self._watched = WatchedNodes(self.call)
 
     def like(
         self, settings: Mapping[str, Value], *, virtual_time: bool | None = None, seed: int | None = None
@@ -176,37 +172,8 @@ class EmbeddedServer(Lifetime):
         """Name server and broker together; like `broker`, only for the server's thread."""
         return self._running()
 
-    # -- watching
-
-    @property
-    def watched(self) -> WatchedNodes:
-        """The request log and the faults. The server logs its requests from the first use of this on."""
-        if self._watched is None:
-            with self._watching:  # two threads may ask at once
-                if self._watched is None:
-                    watched = WatchedNodes(self.call)
-                    if self._node is not None:
-                        self.call(watched.attach, self._node)
-                    self._watched = watched
+    def _nodes(self) -> WatchedNodes:
         return self._watched
-
-    @property
-    def requests(self) -> Requests:
-        """The request log; begins with its first use."""
-        return self.watched.requests
-
-    @property
-    def faults(self) -> Faults:
-        """What the server does wrong."""
-        return self.watched.faults
-
-    @property
-    def ledger(self) -> Ledger:
-        """What became of every message. `NotRunningError` without `ledger=True`."""
-        ledger = self.watched.ledger
-        if ledger is None:
-            raise NotRunningError("this server keeps no ledger: start it, or mark the test, with ledger=True")
-        return ledger
 
     # -- start and stop
 
@@ -275,12 +242,11 @@ class EmbeddedServer(Lifetime):
     async def _open(self, node: Node) -> None:
         await node.start()
         try:
-            if self._watched is not None:
-                self._watched.attach(node)
-                if self._keeps_ledger:
-                    self._watched.keep_ledger()
-                if self._store is None:
-                    self._forget_facts()
+            self._watched.attach(node)
+            if self._keeps_ledger:
+                self._watched.keep_ledger()
+            if self._store is None:
+                self._watched.forget_facts()
             if node.broker.config.endpoint.grpc_server_port is not None:
                 await self._open_grpc(node)
             if self._admin_port is not None:
@@ -292,7 +258,6 @@ class EmbeddedServer(Lifetime):
     async def _open_admin(self, node: Node, port: int) -> None:
         from .admin_port import admin_port
 
-        assert self._watched is not None
         host, names = node.broker.config.bind_address, self._admin_host_names
         self._admin_url = await self._ports.enter_async_context(
             admin_port(node, self._watched, host=host, port=port, mark=self._mark, names=names)
@@ -314,22 +279,9 @@ class EmbeddedServer(Lifetime):
             try:
                 await node.stop()
             finally:  # answers leave until then
-                if self._watched is not None:
-                    self._watched.detach(node)
+                self._watched.detach(node)
 
     # -- asking the running server
-
-    def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        """Run a coroutine on the server's loop and wait for its result."""
-        return self._thread.run(work)
-
-    async def run_async(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        """As `run`, without blocking the caller's loop. Cancelling it cancels the work."""
-        return await self._thread.run_async(work)
-
-    def call(self, function: Callable[..., ResultT], *arguments: Any) -> ResultT:
-        """Call a function in the server's thread, where the server's parts may be read and changed."""
-        return self._thread.call(function, *arguments)
 
     def request(self, request: Request[ReplyT], body: RawBody | None = None) -> ReplyT:
         """Send the broker a request over TCP, as a client does; returns the reply's header.
@@ -370,7 +322,7 @@ class EmbeddedServer(Lifetime):
 
     async def _reset(self, mark: Mark) -> None:
         await restore(self._running(), mark)
-        self._forget_facts()
+        self._watched.forget_facts()
 
     def _mark(self) -> Mark:
         """The state that a reset returns to."""
@@ -399,11 +351,7 @@ class EmbeddedServer(Lifetime):
 
     async def _restore(self, snapshot: Snapshot) -> None:
         await restore_snapshot(self._running(), snapshot)
-        self._forget_facts()
-
-    def _forget_facts(self) -> None:
-        if self._watched is not None:
-            self._watched.forget_facts()
+        self._watched.forget_facts()
 
     def load(self, *sources: LoadSource | LoadFunction) -> None:
         """Make the topics, groups and messages of files (YAML) or dicts, or call functions with `RocketMQ(self)`.
