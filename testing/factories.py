@@ -53,7 +53,8 @@ def rocketmq(server_fixture: str = "rocketmq_server") -> "Callable[..., Iterator
     @pytest.fixture
     @on_server(server_fixture)
     def view(request: pytest.FixtureRequest) -> "Iterator[RocketMQ]":
-        """For one test, a server of another fixture (`factories.rocketmq`). Everything that the test did is undone."""
+        """A server for one test: that of another fixture, or one of its own if the marker asks for that. Everything
+        that the test did is undone afterwards."""
         from .fixtures.one_test import rocketmq_for
 
         with rocketmq_for(request, server_fixture) as rocketmq:
@@ -68,7 +69,7 @@ def rocketmq_noproc(addr: str | None = None) -> "Callable[..., Iterator[RemoteRo
     @pytest.fixture
     @on_server(None)
     def view(request: pytest.FixtureRequest) -> "Iterator[RemoteRocketMQ]":
-        """For one test, a server that already runs (`factories.rocketmq_noproc`)."""
+        """A server that already runs, for one test; `--rocketmq-addr` is the address of its name server."""
         from .fixtures.one_test import remote_for
 
         with remote_for(request, addr) as rocketmq:

@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from .fixtures.of_test import SESSION_SERVER, give_own_server, on_server, put_server_first, views
+from . import factories
+from .fixtures.of_test import give_own_server, put_server_first, views
 
 if TYPE_CHECKING:
-    from .remote import RemoteRocketMQ
-    from .rocketmq import RocketMQ
     from .server.embedded import EmbeddedServer
 
 _LAST_REQUESTS: Final = 20
@@ -76,25 +75,8 @@ def rocketmq_server(request: pytest.FixtureRequest) -> "Iterator[EmbeddedServer]
         yield server
 
 
-@pytest.fixture
-@on_server(SESSION_SERVER)
-def rocketmq(request: pytest.FixtureRequest) -> "Iterator[RocketMQ]":
-    """The server for one test: the session's, or one of its own if the marker asks for that. Everything that the test
-    did is undone afterwards."""
-    from .fixtures.one_test import rocketmq_for
-
-    with rocketmq_for(request, SESSION_SERVER) as view:
-        yield view
-
-
-@pytest.fixture
-@on_server(None)
-def rocketmq_noproc(request: pytest.FixtureRequest) -> "Iterator[RemoteRocketMQ]":
-    """A server that already runs, for one test; `--rocketmq-addr` is the address of its name server."""
-    from .fixtures.one_test import remote_for
-
-    with remote_for(request, None) as view:
-        yield view
+rocketmq = factories.rocketmq()
+rocketmq_noproc = factories.rocketmq_noproc()
 
 
 def pytest_plugin_registered(plugin: object) -> None:

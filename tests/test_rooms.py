@@ -102,7 +102,8 @@ ROOMS: dict[str, list[str]] = {
         "view_of_server",
         "remote rocketmq",
         "fixtures",
-        "factories pytest_plugin",
+        "factories",
+        "pytest_plugin",
     ],
     "console": [
         "answers connections guard pages values",

@@ -34,7 +34,7 @@ from pocketmq.protocol.message.topics import dlq_topic
 from ..cluster.cluster import RocketMQCluster
 from ..cluster.cluster_broker import ClusterBroker
 from ..errors import TestingError
-from ..faults.fault_watcher import AnyRule
+from ..faults.rule import AnyRule
 from ..requests.logged_request import LoggedRequest
 from ..server.after_death import end_after_death, let_live
 from ..state.load import Load, LoadedMessage, apply_loads, read_load

@@ -20,11 +20,9 @@ from ..requests.request_log import LogWatcher
 from .effects import Control
 from .network import NetworkRule, Shaper, shape_for
 from .routes import ROUTE, RPC_ROUTE, RouteRule, changed_reply
-from .rule import Rule
+from .rule import AnyRule, Rule
 from .sending import Answering, Exchange, ReadyReply
 from .shaping import Shape
-
-AnyRule = Rule | NetworkRule | RouteRule
 
 
 class ActiveRules:
@@ -32,6 +30,7 @@ class ActiveRules:
 
     def __init__(self, random: Random) -> None:
         self.random = random
+        self.all: tuple[AnyRule, ...] = ()
         self.rules: tuple[Rule, ...] = ()
         self.network: tuple[NetworkRule, ...] = ()
         self.routes: tuple[RouteRule, ...] = ()
@@ -53,34 +52,17 @@ class ActiveRules:
         self.name_servers: list[str] = []
 
     def add(self, rule: AnyRule) -> None:
-        if isinstance(rule, Rule):
-            self.rules += (rule,)
-        elif isinstance(rule, NetworkRule):
-            self.network += (rule,)
-        else:
-            self.routes += (rule,)
-        self._sort()
+        self._sort((*self.all, rule))
 
     def remove(self, rule: AnyRule) -> None:
         """Does nothing if it was removed before."""
-        self.rules = tuple(one for one in self.rules if one is not rule)
-        self.network = tuple(one for one in self.network if one is not rule)
-        self.routes = tuple(one for one in self.routes if one is not rule)
         if isinstance(rule, Rule) and isinstance(rule.effect, Control):
             rule.effect.stop()
-        self._sort()
+        self._sort(tuple(one for one in self.all if one is not rule))
 
     def clear(self) -> None:
-        for rule in self.all():
+        for rule in self.all:
             self.remove(rule)
-
-    def all(self) -> list[AnyRule]:
-        """In the order they were added."""
-        return sorted((*self.rules, *self.network, *self.routes), key=lambda rule: rule.id)
-
-    @property
-    def has_rules(self) -> bool:
-        return bool(self.rules or self.network or self.routes)
 
     def first(self, candidates: tuple[Rule, ...], request: LoggedRequest) -> Rule | None:
         """The first rule that matches and has a use left; it is used."""
@@ -89,8 +71,11 @@ class ActiveRules:
                 return rule
         return None
 
-    def _sort(self) -> None:
-        rules = self.rules
+    def _sort(self, every: tuple[AnyRule, ...]) -> None:
+        self.all = every
+        self.rules = rules = tuple(rule for rule in every if isinstance(rule, Rule))
+        self.network = tuple(rule for rule in every if isinstance(rule, NetworkRule))
+        self.routes = tuple(rule for rule in every if isinstance(rule, RouteRule))
         self.for_any_code = tuple(rule for rule in rules if rule.match.code is None)
         codes = {rule.match.code for rule in rules if rule.match.code is not None}
         self.by_code = {code: tuple(rule for rule in rules if rule.can_match(code)) for code in codes}

@@ -34,10 +34,10 @@ from .effects import (
     Refuse,
     Silence,
 )
-from .fault_watcher import ActiveRules, AnyRule
+from .fault_watcher import ActiveRules
 from .network import NetworkRule
 from .routes import RouteChange, RouteRule, by_name_server, with_brokers, without_broker
-from .rule import ControlWords, Rule, RuleWords, words_of
+from .rule import AnyRule, ControlWords, Rule, RuleWords, words_of
 from .shaping import Shape, shape_of
 
 _NEAREST: Final = 3
@@ -211,11 +211,11 @@ class Faults:
     @property
     def rules(self) -> list[AnyRule]:
         """In the order they were added; used-up ones too."""
-        return self._rules.all()
+        return list(self._rules.all)
 
     def remove(self, rule_id: int) -> bool:
         """Remove a rule by its id. False if there is no such rule."""
-        for rule in self._rules.all():
+        for rule in self._rules.all:
             if rule.id == rule_id:
                 rule.remove()
                 return True
@@ -223,7 +223,7 @@ class Faults:
 
     def clear(self) -> None:
         """Remove all rules. What they hold back is still sent."""
-        if self._rules.all():
+        if self._rules.all:
             self._call(self._rules.clear)
 
     def check(self) -> None:

@@ -11,42 +11,31 @@ from typing import Any, Final, cast
 
 from pocketmq.broker.network.watch import Watched
 
-from ..requests.logged_request import LoggedConnection, LoggedRequest
+from ..requests.logged_request import LoggedConnection
+from .rule import AnyRule
 from .shaping import Line, Shape
 
 HIGH_BYTES: Final = 4 * 1024 * 1024
 """Above this many bytes on their way the server stops reading from the peer, as it does for one that does not read."""
 
 
-class NetworkRule:
-    """A shape for the connections of one client, or of all, until it is removed."""
+class NetworkRule(AnyRule):
+    """A shape for the connections of one client, or of all. It acts on bytes, and hits no request."""
 
-    name: Final = "network"
+    name = "network"
 
     def __init__(
-        self, rule_id: int, client: str | None, shape: Shape, remove: "Callable[[NetworkRule], None]"
+        self, rule_id: int, client: str | None, shape: Shape, remove: Callable[[AnyRule], None]
     ) -> None:
-        self.id = rule_id
+        super().__init__(rule_id, remove)
         self.client = client
         self.shape = shape
-        self.hit_count = 0
-        self.hits: list[LoggedRequest] = []
-        """Nothing: it acts on bytes, not on requests."""
-        self._remove = remove
 
     def holds(self, connection: LoggedConnection) -> bool:
         return self.client is None or connection.client_id == self.client
 
-    def remove(self) -> None:
-        """Bytes travel as usual again. Connections that were half open are closed."""
-        self._remove(self)
-
-    def as_json(self) -> dict[str, Any]:
-        words = {} if self.client is None else {"client": self.client}
-        return {"id": self.id, "effect": self.name, **words, **self.shape.as_json(), "hits": []}
-
-    def __str__(self) -> str:
-        return f"network(client={self.client}, {self.shape})"
+    def words(self) -> dict[str, Any]:
+        return ({} if self.client is None else {"client": self.client}) | self.shape.as_json()
 
 
 def shape_for(rules: Iterable[NetworkRule], connection: LoggedConnection) -> Shape:

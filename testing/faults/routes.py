@@ -18,6 +18,7 @@ from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..requests.logged_request import LoggedRequest
+from .rule import AnyRule
 from .sending import ReadyReply
 
 ROUTE: Final = GetRouteInfoByTopic.code
@@ -27,8 +28,8 @@ Brokers = Mapping[str, BrokerData]
 """Every broker that a route may name."""
 
 
-class RouteRule:
-    """One wrong route, until it is removed. `name_server` None: on all of them."""
+class RouteRule(AnyRule):
+    """One wrong route, until it is removed. Its hits are the requests whose answers it changed."""
 
     def __init__(
         self,
@@ -36,39 +37,16 @@ class RouteRule:
         name: str,
         change: "RouteChange",
         words: dict[str, Any],
-        remove: "Callable[[RouteRule], None]",
+        remove: Callable[[AnyRule], None],
     ) -> None:
-        self.id = rule_id
+        super().__init__(rule_id, remove)
         self.name = name
         self.change = change
-        self.hit_count = 0
-        self._hits: list[LoggedRequest] = []
         self._words = words
-        self._remove = remove
 
-    @property
-    def hits(self) -> list[LoggedRequest]:
-        """The requests whose answers it changed, oldest first; at most the first 10,000."""
-        return list(self._hits)
+    def words(self) -> dict[str, Any]:
+        return self._words
 
-    def hit(self, request: LoggedRequest) -> None:
-        self.hit_count += 1
-        if len(self._hits) < _HITS:
-            self._hits.append(request)
-
-    def remove(self) -> None:
-        """Routes are right again."""
-        self._remove(self)
-
-    def as_json(self) -> dict[str, Any]:
-        hits = [request.as_json() for request in self._hits[-100:]]  # a route request has no body
-        return {"id": self.id, "effect": self.name, **self._words, "hits": hits}
-
-    def __str__(self) -> str:
-        return f"{self.name}({', '.join(f'{name}={value}' for name, value in self._words.items())})"
-
-
-_HITS: Final = 10_000
 
 RouteChange = Callable[[str, str, TopicRouteData, Brokers], TopicRouteData]
 """Topic, name server, its route (empty if it has none), all brokers -> the route that the client gets."""

@@ -1,14 +1,16 @@
 """One rule: which requests it means, how many of them it hits, and what it has hit so far.
 
-A rule is asked on the server's loop, and read from any thread.
+A rule is asked on the server's loop, and read from any thread. `AnyRule` is also that of bytes (`network.py`) and of
+routes (`routes.py`).
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final, TypedDict
 
 import msgspec
+from pocketmq.console.values import LoggedRequest as RequestValue
 from pocketmq.protocol.requests.names import request_name
 from pocketmq.protocol.rpc_numbers import FIRST_RPC, RPC_NUMBERS
 
@@ -20,6 +22,57 @@ from .effects import Effect
 
 HITS: Final = 10_000
 """Hits that a rule remembers; it counts more."""
+_HITS_IN_JSON: Final = 100
+_HIT_BYTES_IN_JSON: Final = 256 * 1024
+
+
+class AnyRule:
+    """What one call of a method of `Faults` has added."""
+
+    name: str
+    """The method."""
+
+    def __init__(self, rule_id: int, remove: "Callable[[AnyRule], None]") -> None:
+        self.id = rule_id
+        self.hit_count = 0
+        self._hits: deque[LoggedRequest] = deque(maxlen=HITS)
+        self._remove = remove
+
+    @property
+    def hits(self) -> list[LoggedRequest]:
+        """The requests that this rule hit, oldest first; of very many, the newest."""
+        return list(self._hits)
+
+    def hit(self, request: LoggedRequest) -> None:
+        self.hit_count += 1
+        self._hits.append(request)
+
+    def remove(self) -> None:
+        """The rule applies no more. What it holds back is still sent; connections that were half open are closed."""
+        self._remove(self)
+
+    def words(self) -> dict[str, Any]:
+        """What it was given, by the names of the method."""
+        raise NotImplementedError
+
+    def as_json(self) -> dict[str, Any]:
+        """The rule with its hits."""
+        return {"id": self.id, "effect": self.name, **self.words(), "hits": hits_as_json(self.hits)}
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(f'{name}={value}' for name, value in self.words().items())})"
+
+
+def hits_as_json(hits: Sequence[LoggedRequest]) -> list[RequestValue]:
+    """The newest hits, oldest first: at most 100, with 256 KiB of bodies, but one at least."""
+    found: list[RequestValue] = []
+    size = 0
+    for request in reversed(hits):
+        size += len(request.body)
+        if found and (len(found) >= _HITS_IN_JSON or size > _HIT_BYTES_IN_JSON):
+            break
+        found.append(request.as_json())
+    return found[::-1]
 
 
 class UseWords(TypedDict, total=False):
@@ -65,11 +118,11 @@ def words_of(function: str, words: dict[str, Any], *, others: tuple[str, ...] = 
     )
 
 
-class Rule:
+class Rule(AnyRule):
     """A match, an effect, and the uses that are left."""
 
     def __init__(
-        self, rule_id: int, match: Match, uses: Uses, effect: Effect, remove: "Callable[[Rule], None]"
+        self, rule_id: int, match: Match, uses: Uses, effect: Effect, remove: Callable[[AnyRule], None]
     ) -> None:
         if match.oneway and effect.needs_reply:
             raise WrongValueError(
@@ -80,25 +133,26 @@ class Rule:
                 f"code must not be {request_name(match.code or 0)} for {effect.name}: {effect.why_no_rpc}",
                 ["a request of the remoting protocol"],
             )
-        self.id = rule_id
+        super().__init__(rule_id, remove)
+        self.name = effect.name
         self.match = match
         self.uses = uses
         self.effect = effect
-        self.hit_count = 0
         self.errors: list[str] = []
         """What functions of the test raised; the test fails for it."""
         self._reached = 0
-        self._hits: deque[LoggedRequest] = deque(maxlen=HITS)
-        self._remove = remove
 
-    @property
-    def hits(self) -> list[LoggedRequest]:
-        """The requests that this rule hit, oldest first."""
-        return list(self._hits)
-
-    def remove(self) -> None:
-        """The rule applies no more. What it holds back is still sent."""
-        self._remove(self)
+    def words(self) -> dict[str, Any]:
+        uses = self.uses
+        return {
+            **self.match.as_json(),
+            **self.effect.as_json(),
+            "times": uses.times,
+            "after": uses.after,
+            **({} if uses.probability is None else {"probability": uses.probability}),
+            "may_stay_unused": uses.may_stay_unused,
+            "hit_count": self.hit_count,
+        }
 
     @property
     def is_used_up(self) -> bool:
@@ -149,8 +203,7 @@ class Rule:
             return False
         if self.uses.probability is not None and random.random() >= self.uses.probability:
             return False
-        self.hit_count += 1
-        self._hits.append(request)
+        self.hit(request)
         return True
 
     def fail(self, what: str, error: BaseException) -> None:

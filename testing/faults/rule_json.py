@@ -8,23 +8,19 @@
 import base64
 import binascii
 import inspect
-from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, get_args, get_type_hints
 
-from pocketmq.console.values import LoggedRequest as RequestValue
 from pocketmq.console.values import NewFault, Words
 from pocketmq.protocol.requests.names import request_codes
 from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import WrongValueError
-from ..requests.logged_request import LoggedRequest
 from ..requests.matching import MATCH_WORDS
 from ..requests.values import check_choice
-from .fault_watcher import AnyRule
 from .faults import Faults
-from .rule import USE_WORDS, Rule
+from .rule import USE_WORDS, AnyRule
 
 EFFECTS: Final = (
     "refuse",
@@ -38,8 +34,6 @@ EFFECTS: Final = (
     "route",
     "name_servers_disagree",
 )
-_HITS_IN_JSON: Final = 100
-_HIT_BYTES_IN_JSON: Final = 256 * 1024
 _BY_RULE: Final = frozenset(("refuse", "silence", "disconnect", "delay", "alter", "duplicate"))
 _JSON_MATCH_WORDS: Final = tuple(word for word in MATCH_WORDS if word != "where")
 
@@ -63,37 +57,6 @@ def add_rule(faults: Faults, words: object) -> AnyRule:
     add = getattr(faults, effect)
     rule: AnyRule = add(**given)
     return rule
-
-
-def rule_as_json(rule: AnyRule) -> dict[str, Any]:
-    """A rule with its hits."""
-    if not isinstance(rule, Rule):
-        return rule.as_json()
-    uses = rule.uses
-    return {
-        "id": rule.id,
-        "effect": rule.effect.name,
-        **rule.match.as_json(),
-        **rule.effect.as_json(),
-        "times": uses.times,
-        "after": uses.after,
-        **({} if uses.probability is None else {"probability": uses.probability}),
-        "may_stay_unused": uses.may_stay_unused,
-        "hit_count": rule.hit_count,
-        "hits": hits_as_json(rule.hits),
-    }
-
-
-def hits_as_json(hits: Sequence[LoggedRequest]) -> list[RequestValue]:
-    """The newest hits, oldest first: at most 100, with 256 KiB of bodies, but one at least."""
-    found: list[RequestValue] = []
-    size = 0
-    for request in reversed(hits):
-        size += len(request.body)
-        if found and (len(found) >= _HITS_IN_JSON or size > _HIT_BYTES_IN_JSON):
-            break
-        found.append(request.as_json())
-    return found[::-1]
 
 
 def words_of_effect(effect: str) -> list[str]:

@@ -200,7 +200,7 @@ class WatchedNodes:
     def _rules_changed(self) -> None:
         for one in self._servers if self._has_begun else ():
             one.faults.rules_changed()
-            one.place(has_rules=self._rules.has_rules)
+            one.place(has_rules=bool(self._rules.all))
 
     def _on_loop(self, function: Callable[[], None]) -> None:
         """Rules are changed where they are read; directly, if no server runs."""

@@ -19,7 +19,7 @@ from pocketmq.console.values import Words
 
 from ..errors import WrongValueError
 from ..faults.faults import Faults
-from ..faults.rule_json import add_rule, known_words, rule_as_json
+from ..faults.rule_json import add_rule, known_words
 from ..faults.watched_node import WatchedNodes
 from ..ledger.ledger import Ledger
 from ..state.reset import Mark, restore, take_mark
@@ -37,7 +37,7 @@ class RulesAsJson:
 
     def each(self, after: int) -> Iterator[dict[str, Any]]:
         rules = sorted(self._faults.rules, key=lambda rule: rule.id)
-        return (rule_as_json(rule) for rule in rules if rule.id > after)
+        return (rule.as_json() for rule in rules if rule.id > after)
 
     def words(self) -> Words:
         return known_words()
@@ -45,7 +45,7 @@ class RulesAsJson:
     def add(self, words: dict[str, Any]) -> dict[str, Any]:
         if len(self._faults.rules) >= MAX_RULES:
             raise WrongValueError(f"there are {MAX_RULES} rules already: remove some", [MAX_RULES])
-        return rule_as_json(add_rule(self._faults, words))
+        return add_rule(self._faults, words).as_json()
 
     def remove(self, rule_id: int) -> bool:
         return self._faults.remove(rule_id)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 from pocketmq.testing import RocketMQ, WrongValueError
-from pocketmq.testing.faults.rule_json import add_rule, rule_as_json
+from pocketmq.testing.faults.rule_json import add_rule
 
 from frames_client import raw
 
@@ -32,7 +32,7 @@ RULES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("words", RULES, ids=[json.dumps(words)[12:30] for words in RULES])
 def test_a_rule_comes_back_as_it_was_given(one: RocketMQ, words: dict[str, Any]) -> None:
     rule = add_rule(one.faults, words)
-    [listed] = msgspec.json.decode(msgspec.json.encode([rule_as_json(rule) for rule in one.faults.rules]))
+    [listed] = msgspec.json.decode(msgspec.json.encode([rule.as_json() for rule in one.faults.rules]))
     assert listed.items() >= words.items()
     assert (listed["id"], listed["hits"]) == (rule.id, [])
     assert one.faults.remove(rule.id)
@@ -44,7 +44,7 @@ def test_routes_name_the_brokers_that_exist(one: RocketMQ) -> None:
     name = one.server.broker.config.broker_name
     add_rule(one.faults, {"effect": "hide_broker", "name": name})
     add_rule(one.faults, {"effect": "name_servers_disagree", "topic": "t", "brokers": {"n0": [name]}})
-    assert [rule["effect"] for rule in [rule_as_json(rule) for rule in one.faults.rules]] == [
+    assert [rule["effect"] for rule in [rule.as_json() for rule in one.faults.rules]] == [
         "hide_broker",
         "name_servers_disagree",
     ]
@@ -54,7 +54,7 @@ def test_hits_are_listed_with_names(one: RocketMQ) -> None:
     add_rule(one.faults, {"effect": "refuse", "code": 30, "response": "SYSTEM_BUSY"})
     with raw(one.server.broker_addr) as client:
         client.ask(30, topic="orders", queueId=2)
-    [rule] = msgspec.json.decode(msgspec.json.encode([rule_as_json(rule) for rule in one.faults.rules]))
+    [rule] = msgspec.json.decode(msgspec.json.encode([rule.as_json() for rule in one.faults.rules]))
     [hit] = rule["hits"]
     assert (hit["code"], hit["topic"], hit["queue_id"], hit["response"]) == (
         "GET_MAX_OFFSET",
