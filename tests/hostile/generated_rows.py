@@ -2,7 +2,8 @@
 
 A request starts from plausible values. Then one field at a time is missing, empty, negative, too large, of another
 type, or a long text of a shape that parsers dislike; and one member of the body at a time is large: a long text, a list
-or a map of many members, many references, deep nesting. So a request that is added is tried without another line here.
+or a map of many members, many references, deep nesting; or it is missing, or of another kind. So a request that is
+added is tried without another line here.
 """
 
 import json
@@ -36,6 +37,23 @@ LONG: Final = (
     *('{"a":', "(", "NOT ", "\u00e9", "a AND ", "%"),
 )
 """Texts that are repeated up to the size that is tried."""
+ODD: Final = (
+    None,
+    True,
+    -1,
+    2**31,
+    2**70,
+    1.5,
+    "",
+    "\0/..",
+    [],
+    [None],
+    {},
+    {"x": {}},
+    {"$ref": "$"},
+    {"$ref": "@"},
+)
+"""What stands where a value of another kind should."""
 MAX_DEPTH: Final = 8
 
 
@@ -56,6 +74,13 @@ def rows(port: str, code: int, field_bytes: int, body_bytes: int) -> Iterator[Ro
     """All of one code. Texts of fields have up to `field_bytes`, bodies up to `body_bytes`."""
     for what, fields, body in variants(port, code, field_bytes, body_bytes):
         yield Row(f"{port} {code} {what}", Attack(port, request(code, fields, body, opaque=1)))
+    declared = TABLES[port][code].request_type
+    form = declared.body_form
+    if _has_members(form):
+        fields = _plausible(declared)
+        for what, trees in _odd(_plain(form, 0), "body"):
+            frames = [request(code, fields, json.dumps(tree).encode(), opaque=1) for tree in trees]
+            yield Row(f"{port} {code} {what}", Attack(port, b"".join(frames), len(frames)))
 
 
 def variants(port: str, code: int, field_bytes: int, body_bytes: int) -> Iterator[Variant]:
@@ -104,6 +129,10 @@ def _plain_body(declared: type[Request[Any]]) -> bytes:
     return json.dumps(_plain(form, 0)).encode()
 
 
+def _has_members(form: Any) -> bool:
+    return form is not None and (not isinstance(form, type) or bool(get_args(form)) or issubclass(form, Body))
+
+
 def _plain(form: Any, depth: int) -> Any:
     """A small value of that form: one element in each list and map."""
     form = _without_none(form)
@@ -136,10 +165,9 @@ def _bodies(declared: type[Request[Any]], size: int) -> Iterator[tuple[str, byte
         yield f"{text!r} * n", (text * (size // len(text))).encode()
     yield "empty lists", b"[" + b",".join([b"[]"] * (size // 3)) + b"]"
     form = declared.body_form
-    if form is None or (isinstance(form, type) and not get_args(form) and not issubclass(form, Body)):
-        return
-    for what, value in _inflated(_plain(form, 0), size, "body"):
-        yield what, json.dumps(value).encode()
+    if _has_members(form):
+        for what, value in _inflated(_plain(form, 0), size, "body"):
+            yield what, json.dumps(value).encode()
 
 
 def _inflated(value: Any, size: int, path: str) -> Iterator[tuple[str, Any]]:
@@ -168,6 +196,26 @@ def _inflated(value: Any, size: int, path: str) -> Iterator[tuple[str, Any]]:
     elif not isinstance(value, bool):
         for number in (-1, 2**31 - 1, 2**63 - 1):
             yield f"{path}={number}", number
+
+
+def _odd(tree: Any, path: str) -> Iterator[tuple[str, list[Any]]]:
+    """For each part of the tree, from the root to the leaves: the tree with each odd value there, and without it."""
+    yield f"{path} of another kind", list(ODD)
+    members = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, member in members:
+        for inner, others in _odd(member, f"{path}.{key}"):
+            yield inner, [_with(tree, key, other) for other in others]
+        yield f"without {path}.{key}", [_with(tree, key)]
+
+
+def _with(tree: Any, key: Any, *value: Any) -> Any:
+    """The tree with that value at the key, or with nothing there."""
+    changed = tree.copy()
+    if value:
+        changed[key] = value[0]
+    else:
+        del changed[key]
+    return changed
 
 
 def _numbered(value: Any, number: int) -> Any:

@@ -2,7 +2,7 @@
 that fail, answers without a request.
 
 Each is refused with a remark that says why, or ignored. Malformed frames are in `test_bad_input.py`; wrong values for
-every served code in `test_random_requests.py`.
+every served code in `generated_rows.py`.
 """
 
 import json
