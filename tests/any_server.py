@@ -1,4 +1,5 @@
-"""Runs the tests of the client on an existing server; `POCKETMQ_TEST_NAMESRV` is the address of its name server.
+"""Runs the tests of the client on an existing server; `POCKETMQ_TEST_NAMESRV` is the address of its name server, and
+`POCKETMQ_TEST_CERTIFICATES` is set if it shows and checks those of `tests/client/certificates`.
 
 Every test begins on an empty server: before each test the topics, groups and offsets of the last one are deleted.
 Tests that use a `node` need our server in the same process and are left out. `conformance/clients/test_client_suite.py`
@@ -13,6 +14,7 @@ import time
 from raw_peer import GET_CLUSTER_INFO, GET_MAX_OFFSET, Peer
 
 NAMESRV_ADDR = os.environ.get("POCKETMQ_TEST_NAMESRV", "")
+CHECKS_CERTIFICATES = bool(os.environ.get("POCKETMQ_TEST_CERTIFICATES"))
 ALL_TOPICS, ALL_GROUPS = 21, 201
 DELETE_AT_BROKER, DELETE_AT_NAME_SERVER, DELETE_GROUP = 215, 216, 207
 DELAY_OFFSETS, DELAY_LEVELS, DELAYS_END_SECONDS = 45, (1, 2, 3), 12.0

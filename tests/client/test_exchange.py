@@ -1,17 +1,28 @@
-"""Whole exchanges by way of a broker: replies, namespaces, queues that the broker assigns, pops.
+"""Whole exchanges by way of a broker: replies, namespaces, queues that the broker assigns, pops, other connections.
 
 `conformance/clients/test_client_suite.py` runs the same on official brokers.
 """
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from pocketmq.client import AdminClient, Message, Producer, PushConsumer, Requester, RetryLater
+from pocketmq.client import (
+    AdminClient,
+    LitePullConsumer,
+    Message,
+    Producer,
+    PushConsumer,
+    Requester,
+    RetryLater,
+)
 from pocketmq.client.errors import RequestTimeout
 from pocketmq.client.producing.transaction import LocalTransactionState, TransactionProducer
 from pocketmq.client.values.message import MessageExt
 
+import any_server
+from client_certificates import SHOWS, TRUSTS
 from client_waits import Seen, consuming, send
 from waiting import until
 
@@ -201,3 +212,36 @@ async def test_a_popping_group_goes_back_to_pull_and_loses_nothing(
         async with Producer("p", namesrv_addr=namesrv_addr) as producer:
             await producer.send("T", b"pulled")
         await until(lambda: [b"pulled"] in batches)
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "vip": {"vip_channel_enabled": True},
+    "heartbeat_v2": {"use_heartbeat_v2": True},
+    "tls": {"use_tls": True},
+    "certificates": {"use_tls": True, "tls_test_mode_enable": False, **TRUSTS, **SHOWS},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_an_exchange_by_another_way(namesrv_addr: str, way: str) -> None:
+    if way == "vip" and not any_server.NAMESRV_ADDR:
+        pytest.skip("has no port for it; see test_shared_settings.py")
+    if way == "certificates" and not any_server.CHECKS_CERTIFICATES:
+        pytest.skip("the server's certificate is not one of certificates/; see test_tls.py")
+    await send(namesrv_addr, "T", 1)
+    seen, polled = Seen(), list[MessageExt]()
+    options = {"namesrv_addr": namesrv_addr, **WAYS[way]}
+    async with (
+        Producer("p", **options) as producer,
+        consuming(listener=seen, **options) as consumer,
+        LitePullConsumer("l", start="first", **options) as lite,
+    ):
+        results = await asyncio.gather(*(producer.send("T", b"%d" % n, tags="t") for n in range(1, 40)))
+        await until(lambda: len(seen.messages) == 40, 30)
+        lite.subscribe("T", "t")
+        async with asyncio.timeout(30):
+            while len(polled) < 39:
+                polled += await lite.poll(1_000)
+        assert len(await consumer.lag()) == 4
+    assert len({(result.queue, result.queue_offset) for result in results}) == 39
+    assert sorted(seen.bodies) == sorted(b"%d" % n for n in range(40))

@@ -21,7 +21,6 @@ FILES = frozenset(
         "test_admin_upkeep",
         "test_mqadmin_access",
         "test_pop_hand_over",
-        "test_python_faults",
         "test_replication",
         "test_waiting_examples",
         "test_waiting_hand_over",
@@ -30,7 +29,6 @@ FILES = frozenset(
 OURS_ALONE = frozenset(
     {
         "test_pop",
-        "test_python_client",
         "test_sql",
         "test_waiting_messages",
     }

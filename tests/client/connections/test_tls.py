@@ -4,7 +4,6 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,15 +15,9 @@ from pocketmq.client.producing.producer import Producer
 from pocketmq.client.settings.client_settings import ClientSettings
 from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
 
+from client_certificates import FILES, SHOWS, TRUSTS
 from client_waits import open_sockets
 from stream_server import stream_server
-
-FILES = Path(__file__).parent.parent / "certificates"
-TRUSTS = {"tls_client_auth_server": True, "tls_client_trust_cert_path": str(FILES / "ca.pem")}
-SHOWS = {
-    "tls_client_cert_path": str(FILES / "client.pem"),
-    "tls_client_key_path": str(FILES / "client.key"),
-}
 
 
 def context_of(**settings: Any) -> ssl.SSLContext | None:

@@ -1,8 +1,9 @@
-"""A Python member of a group until a line on standard input ends it; prints what java/GroupMember.java prints.
+"""A Python member of a group until a line on standard input ends it.
 
-    python python_member_program.py TOPIC GROUP concurrent|orderly|broadcast REPORT_MS DELAY_MS
+    python python_member_program.py TOPIC GROUP concurrent|orderly|broadcast|pop REPORT_MS DELAY_MS
 
-Not a test: the tests that run it are `test_mixed_groups.py`.
+Prints what java/GroupMember.java prints, or, as one that pops, what java/PopMember.java prints. Not a test: the tests
+that run it are those of mixed groups, here and in `grpc_clients/`.
 """
 
 import asyncio
@@ -24,10 +25,14 @@ async def main() -> None:
             "instance_name": "one",
             "client_ip": "127.0.0.1",
         }
+    elif mode == "pop":
+        options = {"client_rebalance": False, "pop_invisible_time": 10_000}
 
     async def listener(message: MessageExt) -> None:
         await asyncio.sleep(delay_seconds)
-        print(f"SEEN {message.queue_id} {message.queue_offset}", flush=True)
+        place = (message.queue_id, message.queue_offset)
+        shown = (message.topic, message.body.decode(), message.reconsume_times) if mode == "pop" else place
+        print("SEEN", *shown, flush=True)
 
     async with PushConsumer(
         group,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from client_certificates import FILES
 from conformance.on_demand import ON_DEMAND
 from conformance.servers.namespaces import clean_environment
 from conformance.servers.processes import Running
@@ -71,17 +72,43 @@ def words(side: str) -> list[str]:
 @pytest.mark.timeout(LIMIT_SECONDS + 60)
 @pytest.mark.parametrize(("side", "at_least"), [("official-4.9", 100), ("official-5.5", 140)])
 def test_client_suite_passes(fresh_server: Callable[..., Server], side: str, at_least: int) -> None:
-    server = fresh_server(side, broker_conf=CONF, java_opts=ROOM)
+    assert passed(fresh_server(side, broker_conf=CONF, java_opts=ROOM), *words(side)) >= at_least
+
+
+@pytest.mark.parametrize("side", [pytest.param("official-4.9", marks=ON_DEMAND), "official-5.5"])
+def test_certificates_of_both_sides_are_checked(fresh_server: Callable[..., Server], side: str) -> None:
+    server = fresh_server(side, java_opts=tls_options())
+    exchange = [str(TESTS / "test_exchange.py"), "-k", "another_way and certificates"]
+    assert passed(server, *exchange, POCKETMQ_TEST_CERTIFICATES="yes") == 1
+
+
+def tls_options() -> list[str]:
+    """Of a server that shows a certificate and wants one; plain connections stay possible."""
+    files = {"certPath": "server.pem", "keyPath": "server.key", "trustCertPath": "ca.pem"}
+    options: dict[str, str | Path] = {f"server.{key}": FILES / file for key, file in files.items()}
+    options |= {
+        "test.mode.enable": "false",
+        "server.need.client.auth": "require",
+        "server.authClient": "true",
+    }
+    # The broker is a client of the name server: it must show and check certificates too.
+    options |= {"enable": "true", "client.authServer": "true", "client.trustCertPath": FILES / "ca.pem"}
+    options |= {"client.certPath": FILES / "client.pem", "client.keyPath": FILES / "client.key"}
+    return [f"-Dtls.{key}={value}" for key, value in options.items()]
+
+
+def passed(server: Server, *chosen: str, **environment: str) -> int:
+    """How many of the chosen tests passed; none failed."""
     with Running(
         server.namespace,
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", *words(side)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", *chosen],
         server.home / "run" / "client-suite.out",
         name="tests/client",
-        env=clean_environment(POCKETMQ_TEST_NAMESRV=NAMESRV_ADDR, CI="true"),
+        env=clean_environment(POCKETMQ_TEST_NAMESRV=NAMESRV_ADDR, CI="true", **environment),
         cwd=ROOT,
     ) as suite:
         suite.wait_for(r"^\d.* in [\d.]+s", LIMIT_SECONDS)
         assert suite.process.wait(10) == 0, suite.output[-6000:]
-        passed = re.search(r"(\d+) passed", suite.output)
-    assert passed is not None
-    assert int(passed[1]) >= at_least
+        found = re.search(r"(\d+) passed", suite.output)
+    assert found is not None
+    return int(found[1])

@@ -29,7 +29,7 @@ from conformance.waiting.pop_client import SET_MODE
 PREFIX = "mixed"
 TOPIC, GROUP = f"{PREFIX}_Normal", f"{PREFIX}_member"
 QUEUES = 4
-REMOTING_MEMBER = Path(__file__).with_name("remoting_member.py")
+REMOTING_MEMBER = Path(__file__).parents[1] / "clients" / "python_member_program.py"
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -53,7 +53,8 @@ def remoting_member(server: Server, kind: str) -> Running:
         )
     else:
         log = server.home / "run" / f"remoting-member-{time.monotonic_ns()}.out"
-        member = Running(server.namespace, [sys.executable, str(REMOTING_MEMBER), TOPIC, GROUP], log)
+        words = [str(REMOTING_MEMBER), TOPIC, GROUP, "pop", "5000", "0"]
+        member = Running(server.namespace, [sys.executable, *words], log)
     member.wait_for("JOINED", timeout=60)
     return member
 

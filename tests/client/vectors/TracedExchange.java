@@ -10,7 +10,7 @@ import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 
-/** What the scenario `traced` of python_features_program.py does, with the official client's own traces. */
+/** What `hooks/test_trace.py` does, with the official client's own traces. */
 public class TracedExchange {
     public static void main(String[] args) throws Exception {
         String prefix = args[0];
