@@ -1,17 +1,15 @@
-"""Offsets of broadcasting consumers: which clients are kept, the offset of the next pull, when a client expires.
+"""Offsets of broadcasting consumers: which clients are kept, and when a client expires.
 
-The answers to pulls are compared with 5.5.0 in `tests/conformance/requests/test_group_rules.py`.
+What pulls are answered is in the recorded conversation `groups`.
 """
 
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.first_position import broadcast_offsets
-from pocketmq.broker.membership.client import Client
-from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import VirtualClock
 
-from broker_fakes import Asked, FakeConnection, MakeBroker, ask, connect, pull_request, store_message
+from broker_fakes import Asked, FakeConnection, MakeBroker, ask, pull_request, store_message
 
 MOVED = ResponseCode.PULL_OFFSET_MOVED
 
@@ -34,28 +32,6 @@ async def pull(
 
 def goes_on_at(answer: Asked) -> tuple[int, int]:
     return answer.code, int(answer.fields["nextBeginOffset"])
-
-
-async def test_a_new_one_begins_as_any_consumer_would_and_then_where_it_was(filled: Broker) -> None:
-    assert goes_on_at(await pull(filled, -1, "one")) == (MOVED, 0)
-    assert (await pull(filled, 3, "one")).code == 0
-    assert goes_on_at(await pull(filled, -1, "one")) == (MOVED, 3)
-    assert goes_on_at(await pull(filled, -1, "two")) == (MOVED, 0)
-
-
-async def test_a_client_that_leaves_the_proxy_gets_its_last_offset(filled: Broker) -> None:
-    connection = connect(filled)
-    filled.membership.consumers.register(
-        "G",
-        Client(connection, "one", "JAVA", 0, filled.clock.now_ms()),
-        consume_type="CONSUME_PASSIVELY",
-        message_model="BROADCASTING",
-        consume_from_where="CONSUME_FROM_LAST_OFFSET",
-        subscriptions=[tag_subscription("Orders", "*", sub_version=1)],
-    )
-    await pull(filled, 4, "one")
-    assert goes_on_at(await pull(filled, 1, connection=connection)) == (MOVED, 4)
-    assert (await pull(filled, 1, connection=connection)).code == 0, "told once"
 
 
 async def test_the_forgotten_leave_their_lowest_offset_behind(filled: Broker, clock: VirtualClock) -> None:

@@ -1,6 +1,7 @@
-"""The rules of a first position as a table. Conformance sends the same rows to official brokers."""
+"""Where a client starts by the answer that it gets, as a table.
 
-from typing import Any
+What the broker answers is in `tests/conformance/first_position`, row by row, and beside the official brokers.
+"""
 
 import pytest
 from hypothesis import given
@@ -19,38 +20,6 @@ from pocketmq.broker.first_position.rules import (
 MAX = 9
 SEARCH = None
 """The client then searches by its consumeTimestamp."""
-
-
-def row(in_4: str, in_5: str | None = None, **facts: Any) -> tuple[QueueFacts, Decision, Decision]:
-    """The facts, and the answer of the 4.9 line and of the 5.x line: a rule and its offset, `-` is QUERY_NOT_FOUND."""
-    answers = [answer.split() for answer in (in_4, in_5 or in_4)]
-    first, second = (Decision(Rule(rule), None if offset == "-" else int(offset)) for rule, offset in answers)
-    return QueueFacts(**facts), first, second
-
-
-ROWS = {
-    "stored": row("B1 3", stored_offset=3, is_first_message_hot=True),
-    "stored zero": row("B1 0", stored_offset=0),
-    "stored below min": row("B1 1", stored_offset=1, min_offset=5),
-    "minus one is no offset": row("B4 0", stored_offset=-1, is_first_message_hot=True),
-    "reset pending": row("B1 2", "B0 2", reset_offset=2, stored_offset=2, is_first_message_hot=True),
-    "reset pending to zero": row("B1 4", "B0 0", reset_offset=0, stored_offset=4),
-    "default forbidden": row("B4 0", "B2 -", set_zero_if_not_found=False, is_first_message_hot=True),
-    "default forbidden, stored": row("B1 3", set_zero_if_not_found=False, stored_offset=3),
-    "default forbidden, reset pending": row("B6 0", "B0 2", set_zero_if_not_found=False, reset_offset=2),
-    "default allowed, empty": row("B6 0", "B6 -", set_zero_if_not_found=True),
-    "history deleted": row("B3 -", min_offset=5),
-    "history deleted, default allowed": row("B3 -", min_offset=5, set_zero_if_not_found=True),
-    "hot": row("B4 0", is_first_message_hot=True),
-    "cold": row("B5 -", is_first_message_hot=False),
-    "empty or unknown": row("B6 0", "B6 -"),
-}
-
-
-@pytest.mark.parametrize(("facts", "in_4", "in_5"), ROWS.values(), ids=ROWS)
-def test_answer_of_the_broker(facts: QueueFacts, in_4: Decision, in_5: Decision) -> None:
-    assert decide(facts, is_5=False) == in_4
-    assert decide(facts, is_5=True) == in_5
 
 
 # decision | LAST, FIRST, TIMESTAMP on a normal topic | on a %RETRY% topic

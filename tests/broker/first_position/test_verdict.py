@@ -73,9 +73,11 @@ async def test_a_cold_topic_tells_its_distance(broker_maker: MakeBroker) -> None
 
 
 async def test_another_policy_is_named(broker_maker: MakeBroker) -> None:
-    broker = broker_maker(store={"residency": "always-hot"})
+    broker = broker_maker(store={"memory_size_bytes": 0, "residency": "always-hot"})
     store_message(broker, "T")
-    assert "policy always-hot" in verdict(broker).because
+    said = verdict(broker)
+    assert (said.rule, said.offset) == ("B4", 0)
+    assert "policy always-hot" in said.because
 
 
 async def test_deleted_history_is_named(broker_maker: MakeBroker) -> None:
