@@ -16,10 +16,8 @@ from starlette.responses import Response
 
 JSON_BYTES: Final = 64 << 10
 """The longest body of which JSON objects are made: `[[],[],` needs twenty times its length."""
-MESSAGE_BYTES: Final = 6 << 20
-"""The longest body with a message."""
 _encode: Final = msgspec.json.Encoder().encode
-FieldsT = TypeVar("FieldsT", bound=msgspec.Struct)
+KindT = TypeVar("KindT")
 
 
 class Problem(Exception):
@@ -61,51 +59,32 @@ def _too_long(most_bytes: int) -> Problem:
     return Problem(400, f"the body is too long: at most {most_bytes} bytes are read", [most_bytes])
 
 
-async def read_object(request: Request, allowed: Sequence[str] | None = None) -> dict[str, Any]:
-    """A body that is a JSON object; with `allowed`, one that has no other names."""
-    body = await read_body(request, JSON_BYTES)
+async def read_json(request: Request, kind: type[KindT], most_bytes: int = JSON_BYTES) -> KindT:
+    """A body that is a JSON object: with the fields of a struct, or any."""
+    names = getattr(kind, "__struct_fields__", ("a JSON object",))
+    return decoded(await read_body(request, most_bytes) or b"{}", kind, "the body", names)
+
+
+def decoded(value: bytes | msgspec.Raw, kind: type[KindT], name: str, allowed: Sequence[str] = ()) -> KindT:
+    """JSON of this name as a type; of msgspec's words of what is wrong, those behind the name of a field are kept."""
     try:
-        value = msgspec.json.decode(body) if body else {}
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise Problem(400, f"the body is not valid JSON: {error}", ["a JSON object"]) from error
-    if not isinstance(value, dict):
-        raise Problem(400, "the body must be a JSON object", ["a JSON object"])
-    if allowed is not None:
-        check_names(value, allowed)
-    return value
-
-
-async def read_fields(request: Request, kind: type[FieldsT]) -> FieldsT:
-    """A body that is a JSON object with the fields of a struct; fields of type `Raw` are read by `field_of`."""
-    body = await read_body(request, MESSAGE_BYTES)
-    try:
-        return msgspec.json.decode(body or b"{}", type=kind)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        names = list(kind.__struct_fields__)
-        raise Problem(400, f"the body is no JSON object with {', '.join(names)}: {error}", names) from error
-
-
-def field_of(name: str, raw: msgspec.Raw) -> Any:
-    """The JSON value of a field: a text of any length, or a short value."""
-    view = memoryview(raw)
-    if len(view) > JSON_BYTES and view[0] != ord('"'):
-        raise Problem(400, f"{name} is too long: at most {JSON_BYTES} bytes are read", [JSON_BYTES])
-    try:
-        return msgspec.json.decode(view)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise Problem(400, f"{name} is no JSON: {error}", ["JSON"]) from error
-
-
-def check_names(given: Mapping[str, object], allowed: Sequence[str]) -> None:
-    for name in given:
-        if name not in allowed:
-            raise Problem(400, f"unknown name {name!r}; allowed: {', '.join(allowed)}", allowed)
+        return msgspec.json.decode(value, type=kind)
+    except msgspec.ValidationError as error:
+        words, _, place = str(error).partition(" - at `$")
+        expected = words.removeprefix("Expected ").partition(", got")[0].replace("`", "")
+        if place.startswith("."):
+            name, allowed = place[1:-1], ()
+        raise Problem(400, f"{name}: {words}", allowed or [expected]) from error
+    except (ValueError, RecursionError) as error:
+        raise Problem(400, f"{name} is not valid JSON: {error}", ["JSON"]) from error
 
 
 def query_of(request: Request, allowed: Sequence[str]) -> dict[str, str]:
     """The parameters of the address, empty ones left out. An unknown one is refused."""
     given = dict(request.query_params)
-    check_names(given, allowed)
+    for name in given:
+        if name not in allowed:
+            raise Problem(400, f"unknown name {name!r:.60}; allowed: {', '.join(allowed)}", allowed)
     return {name: value for name, value in given.items() if value}
 
 

@@ -16,7 +16,7 @@ from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.topics import is_internal_group, topic_refusal
 from starlette.responses import Response
 
-from .answers import Problem, as_json, needed, number_of, read_object
+from .answers import Problem, as_json, needed, number_of, read_json
 from .broker_values import members_of, running_info
 from .pages import DEFAULT_NAMES, MAX_NAMES, Names, Page, Pause
 from .server_access import Call
@@ -33,8 +33,6 @@ from .values import (
     queue_names,
 )
 
-MAX_QUEUES: Final = 1024
-PERMS: Final = (0, 2, 4, 6)
 ASK_SECONDS: Final = 0.5
 """How long all members together may take to say what they hold."""
 MAX_ASKED: Final = 64
@@ -115,10 +113,8 @@ def known_topic(broker: Broker, name: str) -> TopicConfig:
 
 async def make_topic(call: Call) -> Response:
     """Make a topic: `{"name": "orders", "queues": 4, "order": false}`; 409 if it exists."""
-    given = await read_object(call.request, NewTopic.__struct_fields__)
-    broker, name = call.broker, given.pop("name", None)
-    if not isinstance(name, str):
-        raise Problem(400, f"name must be a text, got {name!r:.60}", ["a text"])
+    given = await read_json(call.request, NewTopic)
+    broker, name = call.broker, given.name
     refusal = topic_refusal(name, emulate=broker.config.emulate)
     if refusal is not None:
         raise Problem(400, refusal, ["^[%|a-zA-Z0-9_-]+$, at most 127 characters"])
@@ -130,29 +126,23 @@ async def make_topic(call: Call) -> Response:
 
 async def change_topic(call: Call) -> Response:
     """Change what is given of a topic: `{"queues": 8, "perm": 6, "order": false}`; 404 if it does not exist."""
-    given = await read_object(call.request, TopicChanges.__struct_fields__)
+    given = await read_json(call.request, TopicChanges)
     config = known_topic(call.broker, call.in_path("topic"))
     await _put_topic(call.broker, config, given)
     return await _answer_with_topic(call, config.name)
 
 
-async def _put_topic(broker: Broker, config: TopicConfig, given: dict[str, Any]) -> None:
+async def _put_topic(broker: Broker, config: TopicConfig, given: TopicChanges) -> None:
     if broker.topics.is_system_topic(config.name):
         raise Problem(400, f"topic {config.name} belongs to the broker", ["another name"])
-    changes: dict[str, Any] = {"attributes": {}}  # changes of them: none
-    if (queues := given.get("queues")) is not None:
-        if not isinstance(queues, int) or isinstance(queues, bool) or not 1 <= queues <= MAX_QUEUES:
-            words = f"queues must be a whole number from 1 to {MAX_QUEUES}, got {queues!r:.60}"
-            raise Problem(400, words, [1, MAX_QUEUES])
-        changes |= {"read_queue_nums": queues, "write_queue_nums": queues}
-    if (perm := given.get("perm")) is not None:
-        if perm not in PERMS or isinstance(perm, bool):
-            raise Problem(400, f"perm must be 6, 4 (read), 2 (write) or 0, got {perm!r:.60}", PERMS)
-        changes["perm"] = int(perm)
-    if (order := given.get("order")) is not None:
-        if not isinstance(order, bool):
-            raise Problem(400, f"order must be true or false, got {order!r:.60}", [True, False])
-        changes["order"] = order
+    changes: dict[str, Any] = {
+        "read_queue_nums": given.queues,
+        "write_queue_nums": given.queues,
+        "perm": given.perm,
+        "order": given.order,
+        "attributes": {},  # changes of them: none
+    }
+    changes = {name: value for name, value in changes.items() if value is not None}
     broker.topics.update(msgspec.structs.replace(config, **changes))
     await broker.cluster.registration.settled()
 

@@ -1,7 +1,6 @@
 """Messages looked up by place, key or id, as `Message`s; and messages sent. Looking moves no offset."""
 
 import base64
-import binascii
 import heapq
 import time
 from bisect import bisect_left
@@ -23,29 +22,25 @@ from pocketmq.protocol.requests.send import SendMessageV2
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from starlette.responses import Response
 
-from .answers import Problem, as_json, field_of, number_of, read_fields
+from .answers import JSON_BYTES, Problem, as_json, decoded, number_of, read_json
 from .broker_values import message_value
 from .cluster_views import known_topic
 from .pages import Page, Pause
 from .server_access import Call, ServerAccess
-from .values import Sent
+from .values import NewMessage, Sent
 
 MAX_MESSAGES: Final = 1000
 """Messages in one answer."""
+MESSAGE_BYTES: Final = 6 << 20
+"""The longest body with a message."""
 _NULL: Final = msgspec.Raw(b"null")
 
 
-class SentMessage(msgspec.Struct, forbid_unknown_fields=True):
-    """What is posted: JSON values that are not read yet."""
+class PostedMessage(NewMessage, frozen=True, forbid_unknown_fields=True):
+    """A message as it is posted: what may be many values is not read yet."""
 
-    text: msgspec.Raw = _NULL
-    body_base64: msgspec.Raw = _NULL
-    tags: msgspec.Raw = _NULL
-    keys: msgspec.Raw = _NULL
-    properties: msgspec.Raw = _NULL
-    queue_id: msgspec.Raw = _NULL
-    delay_level: msgspec.Raw = _NULL
-    delay_ms: msgspec.Raw = _NULL
+    keys: msgspec.Raw = _NULL  # type: ignore[assignment]
+    properties: msgspec.Raw = _NULL  # type: ignore[assignment]
 
 
 async def messages(call: Call) -> Response:
@@ -165,25 +160,21 @@ async def _by_key(
 
 async def send_message(call: Call) -> Response:
     """Send one message as a producer does; the answer says where it is stored."""
-    sent = await read_fields(call.request, SentMessage)
+    sent = await read_json(call.request, PostedMessage, MESSAGE_BYTES)
     return as_json(await _send(call.access, call.in_path("topic"), sent), 201)
 
 
-async def _send(access: ServerAccess, topic: str, sent: SentMessage) -> Sent:
+async def _send(access: ServerAccess, topic: str, sent: PostedMessage) -> Sent:
     broker = access.broker
     config = broker.topics.find(topic)
     if config is None:
         raise Problem(404, f"there is no topic {topic:.200}: make it with POST /api/topics")
-    queue_id = field_of("queue_id", sent.queue_id)
+    queue_id = sent.queue_id
     if queue_id is None:
         queue_id = broker.store.statistics.messages % max(config.write_queue_nums, 1)  # one after the other
-    elif (
-        not isinstance(queue_id, int)
-        or isinstance(queue_id, bool)
-        or not 0 <= queue_id < config.write_queue_nums
-    ):
+    elif queue_id >= config.write_queue_nums:
         allowed = list(range(min(config.write_queue_nums, MAX_MESSAGES)))
-        raise Problem(400, f"topic {topic} has no queue {queue_id!r:.60}", allowed)
+        raise Problem(400, f"topic {topic} has no queue {queue_id}", allowed)
     message = _message_of(topic, sent)
     try:
         properties = message.wire_properties()
@@ -218,54 +209,38 @@ async def _send(access: ServerAccess, topic: str, sent: SentMessage) -> Sent:
     )
 
 
-def _message_of(topic: str, sent: SentMessage) -> Message:
-    """The message with its values checked; `wire_properties` checks names and values of properties."""
-    own = field_of("properties", sent.properties) or {}
-    if not isinstance(own, dict):
-        raise Problem(400, "properties must be an object of texts", ["an object"])
-    keys = field_of("keys", sent.keys) or ""
-    if isinstance(keys, list):
-        keys = " ".join(_text("keys", key) for key in keys)
+def _message_of(topic: str, sent: PostedMessage) -> Message:
+    """`wire_properties` checks names and values of properties."""
     try:
-        delay = timedelta(milliseconds=_whole("delay_ms", sent.delay_ms))
+        delay = timedelta(milliseconds=sent.delay_ms or 0)
     except OverflowError as error:
         raise Problem(400, "delay_ms is too large", [0]) from error
     return Message(
         topic,
         _body(sent),
-        _text("tags", field_of("tags", sent.tags) or ""),
-        _text("keys", keys),
-        {name: _text(f"property {name:.60}", value) for name, value in own.items()},
-        delay_level=_whole("delay_level", sent.delay_level),
+        sent.tags or "",
+        _part("keys", sent.keys, str | list[str] | None) or "",
+        _part("properties", sent.properties, dict[str, str] | None) or {},
+        delay_level=sent.delay_level or 0,
         delay=delay,
     )
 
 
-def _body(sent: SentMessage) -> bytes:
-    text, encoded = field_of("text", sent.text), field_of("body_base64", sent.body_base64)
-    if text is not None and encoded is not None:
+def _part(name: str, raw: msgspec.Raw, kind: Any) -> Any:
+    if len(memoryview(raw)) > JSON_BYTES:
+        raise Problem(400, f"{name} is too long: at most {JSON_BYTES} bytes are read", [JSON_BYTES])
+    return decoded(raw, kind, name)
+
+
+def _body(sent: PostedMessage) -> bytes:
+    if sent.body_base64 is None:
+        return (sent.text or "").encode()
+    if sent.text is not None:
         raise Problem(400, "give text or body_base64, not both", ["text", "body_base64"])
-    if encoded is None:
-        return _text("text", "" if text is None else text).encode()
     try:
-        return base64.b64decode(_text("body_base64", encoded), validate=True)
-    except (binascii.Error, ValueError) as error:
+        return base64.b64decode(sent.body_base64, validate=True)
+    except ValueError as error:
         raise Problem(400, f"body_base64 is no base64: {error}", ["base64"]) from error
-
-
-def _whole(name: str, raw: msgspec.Raw) -> int:
-    value = field_of(name, raw)
-    if value is None:
-        return 0
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
-        raise Problem(400, f"{name} must be a whole number from 0 on, got {value!r:.60}", [0])
-    return value
-
-
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise Problem(400, f"{name} must be a text, got {value!r:.60}", ["a text"])
-    return value
 
 
 def _code_name(code: int) -> str:

@@ -13,7 +13,7 @@ import msgspec
 from pocketmq.broker.time.timers import TimeStuckError
 from starlette.responses import Response, StreamingResponse
 
-from .answers import Problem, as_json, number_of, read_body, read_object
+from .answers import Problem, as_json, number_of, read_body, read_json
 from .pages import Page, Pause, in_turns
 from .server_access import Call, Ledger, ServerAccess, Snapshots
 from .values import Clock, Step
@@ -54,7 +54,7 @@ async def faults(call: Call) -> Response:
 
 
 async def add_fault(call: Call) -> Response:
-    given = await read_object(call.request)
+    given = await read_json(call.request, dict[str, Any])
     with wrong_values():
         return as_json(call.access.rules.add(given), 201)
 
@@ -164,17 +164,16 @@ async def clock(call: Call) -> Response:
 
 async def advance(call: Call) -> Response:
     """`{"by": "2h"}`: seconds or a text; `{"to_next": true}`: to the next event."""
-    given, time = await read_object(call.request, Step.__struct_fields__), call.access.time
+    step, time = await read_json(call.request, Step), call.access.time
     if time is None:
         raise Problem(409, "the clock is not virtual: start the server with --virtual-time")
-    step, to_next = given.get("by"), given.get("to_next", False)
-    if (step is None) == (to_next is not True):
+    if (step.by is None) is not step.to_next:
         raise Problem(400, 'give {"by": "2h"} or {"to_next": true}', ["by", "to_next"])
     try:
-        if to_next is True:
+        if step.by is None:
             await time.advance_to_next()
         else:
-            await time.advance(step)  # type: ignore[arg-type]
+            await time.advance(step.by)
     except (TypeError, ValueError) as error:
         raise Problem(400, str(error), ["seconds", "1d2h30m5s100ms"]) from error
     except TimeStuckError as error:

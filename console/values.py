@@ -7,13 +7,16 @@ since 1970. What a broker does not say is null.
 
 import base64
 from collections.abc import Mapping
+from typing import Annotated, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 from pocketmq.broker.first_position.rules import FROM_FIRST, FROM_TIMESTAMP
 from pocketmq.protocol.bodies.client_state import Connection
 from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.requests.offset import Verdict
+
+NotNegative = Annotated[int, Meta(ge=0)]
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -59,15 +62,15 @@ class Topic(msgspec.Struct, frozen=True):
     queue_list: list[TopicQueue]
 
 
-class TopicChanges(msgspec.Struct, frozen=True):
+class TopicChanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is given is changed."""
 
-    queues: int | UnsetType = UNSET
-    perm: int | UnsetType = UNSET
-    order: bool | UnsetType = UNSET
+    queues: Annotated[int, Meta(ge=1, le=1024)] | None = None
+    perm: Literal[6, 4, 2, 0] | None = None
+    order: bool | None = None
 
 
-class NewTopic(TopicChanges, frozen=True, kw_only=True):
+class NewTopic(TopicChanges, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A topic to make."""
 
     name: str
@@ -99,17 +102,17 @@ class Message(msgspec.Struct, frozen=True):
     """Why the body cannot be shown: `text` and `body_base64` are null then."""
 
 
-class NewMessage(msgspec.Struct, frozen=True):
+class NewMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A message to send: its body is `text` or `body_base64`."""
 
-    text: str | UnsetType = UNSET
-    body_base64: str | UnsetType = UNSET
-    tags: str | UnsetType = UNSET
-    keys: str | list[str] | UnsetType = UNSET
-    properties: dict[str, str] | UnsetType = UNSET
-    queue_id: int | UnsetType = UNSET
-    delay_level: int | UnsetType = UNSET
-    delay_ms: int | UnsetType = UNSET
+    text: str | None = None
+    body_base64: str | None = None
+    tags: str | None = None
+    keys: str | list[str] | None = None
+    properties: dict[str, str] | None = None
+    queue_id: NotNegative | None = None
+    delay_level: NotNegative | None = None
+    delay_ms: NotNegative | None = None
 
 
 class Sent(msgspec.Struct, frozen=True):
@@ -320,11 +323,11 @@ class Clock(msgspec.Struct, frozen=True):
     now_ms: int
 
 
-class Step(msgspec.Struct, frozen=True):
+class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds, or a text like `2h30m`; or to the next event."""
 
-    by: float | str | UnsetType = UNSET
-    to_next: bool | UnsetType = UNSET
+    by: float | str | None = None
+    to_next: bool = False
 
 
 class LedgerFinding(msgspec.Struct, frozen=True):

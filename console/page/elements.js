@@ -116,7 +116,7 @@ export function form(boxes, button, work) {
       await task();
     } catch (failure) {
       error.show(failure);
-      const guilty = boxes.find((box) => box.control && failure.message.startsWith(`${box.control.name} `));
+      const guilty = boxes.find((box) => box.control?.name === failure.message.match(/^\w+/)?.[0]);
       guilty?.control.setAttribute("aria-invalid", "true");
     }
     whole.removeAttribute("aria-busy");

@@ -9,9 +9,8 @@ import pytest
 from click.testing import CliRunner
 from pocketmq.cli.main import main
 from pocketmq.client import LitePullConsumer
-from pocketmq.console.message_views import SentMessage
 from pocketmq.console.openapi import OPERATIONS, openapi
-from pocketmq.console.values import NewFault, NewMessage
+from pocketmq.console.values import NewFault
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.faults.rule_json import EFFECTS, known_words
@@ -163,7 +162,6 @@ def test_an_undescribed_member_is_found() -> None:
 
 
 def test_bodies_have_the_names_that_are_described() -> None:
-    assert SentMessage.__struct_fields__ == NewMessage.__struct_fields__
     effects = known_words().effects
     assert set(effects) == set(EFFECTS)
     named = {word for words in effects.values() for word in words}

@@ -148,12 +148,14 @@ def test_making_a_topic_that_exists_is_refused_and_changing_it_changes_what_is_g
         ({"properties": {"UNIQ_KEY": "1"}}, "is used by system"),
         ({"tags": "a\u0002"}, "must not contain U+0001"),
         ({"keys": ["a\u0001"]}, "must not contain U+0001"),
-        ({"properties": [1]}, "properties must be an object"),
-        ({"properties": {"a": 1}}, "property a must be a text, got 1"),
-        ({"delay_ms": -1}, "delay_ms must be a whole number"),
+        ({"properties": [1]}, "properties: Expected `object | null`"),
+        ({"properties": {"a": 1}}, "properties: Expected `str`, got `int`"),
+        ({"delay_ms": -1}, "delay_ms: Expected `int` >= 0"),
+        ({"queue_id": 7}, "has no queue 7"),
+        ({"keys": ["k"] * 20_000}, "keys is too long"),
         ({"delay_ms": 10**18}, "delay_ms is too large"),
         ({"colour": "red"}, "unknown field `colour`"),
-        ({"queue_id": [[]]}, "has no queue [[]]"),
+        ({"queue_id": [[]]}, "queue_id: Expected `int | null`"),
     ],
 )
 def test_a_message_that_would_be_stored_wrongly_is_refused(
