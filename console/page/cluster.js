@@ -1,6 +1,6 @@
 // Topics with their rates; groups with members, assignment, lag, and where a new group would start.
 
-import { address, ask, el, errorPlace, every, field, form, plural, statusLine, table } from "./elements.js";
+import { address, ask, el, errorPlace, every, field, form, plural, shownAt, statusLine, table } from "./elements.js";
 
 const LOOK_MS = 1000;
 const ASK_LOOKS = 3; // members are asked what they hold at every third look
@@ -31,22 +31,17 @@ export function topics(show) {
     }, "Look"), undefined, () => "look"],
   ], (topic) => topic.name);
 
-  const look = async () => {
-    try {
-      const found = await ask("GET", address("/api/topics", { filter: filter.control.value, all: all.control.checked ? "true" : "" }));
-      const at = performance.now();
-      for (const topic of found) {
-        const now = { at, count: topic.queue_list.reduce((sum, queue) => sum + queue.max_offset, 0) };
-        seen.set(topic.name, { ...now, rate: rate(seen.get(topic.name), now) });
-      }
-      list.update(found);
-      const none = filter.control.value ? "No topic has that in its name." : "There is no topic yet: add one, or let a client make it.";
-      status.say(found.length ? plural(found.length, "topic") + found.more : none);
-      error.clear();
-    } catch (failure) {
-      error.show(failure);
+  const look = shownAt(error, async () => {
+    const found = await ask("GET", address("/api/topics", { filter: filter.control.value, all: all.control.checked ? "true" : "" }));
+    const at = performance.now();
+    for (const topic of found) {
+      const now = { at, count: topic.queue_list.reduce((sum, queue) => sum + queue.max_offset, 0) };
+      seen.set(topic.name, { ...now, rate: rate(seen.get(topic.name), now) });
     }
-  };
+    list.update(found);
+    const none = filter.control.value ? "No topic has that in its name." : "There is no topic yet: add one, or let a client make it.";
+    status.say(found.length ? plural(found.length, "topic") + found.more : none);
+  });
   all.control.addEventListener("change", look);
   filter.control.addEventListener("input", look);
   const add = form([field("name"), field("queues", { kind: "number", hint: "4" })], "Add", async ({ name, queues }) => {
@@ -108,24 +103,18 @@ export function groups() {
     ["lag", (queue) => String(queue.lag), "number"],
   ], (queue) => `${queue.topic} ${queue.queue_id}`, { seen: true });
 
-  const look = async () => {
-    try {
-      const found = await ask("GET", address("/api/groups", { filter: filter.control.value }));
-      list.update(found);
-      const none = filter.control.value ? "No group has that in its name." : "No group has read anything yet.";
-      status.say(found.length ? plural(found.length, "group") + found.more : none);
-      const group = found.find((one) => one.name === chosen) ?? (found.length === 1 ? found[0] : undefined);
-      heading.hidden = !group;
-      heading.textContent = group ? `${group.name}: ${plural(group.members.length, "member")}, lag ${group.lag}` : "";
-      members.update(group ? group.members : []);
-      if (!group) queues.update([]);
-      else if (looks++ % ASK_LOOKS === 0) queues.update(await ask("GET", `/api/groups/${encodeURIComponent(group.name)}/queues`));
-      error.clear();
-    } catch (failure) {
-      error.show(failure);
-    }
-  };
-
+  const look = shownAt(error, async () => {
+    const found = await ask("GET", address("/api/groups", { filter: filter.control.value }));
+    list.update(found);
+    const none = filter.control.value ? "No group has that in its name." : "No group has read anything yet.";
+    status.say(found.length ? plural(found.length, "group") + found.more : none);
+    const group = found.find((one) => one.name === chosen) ?? (found.length === 1 ? found[0] : undefined);
+    heading.hidden = !group;
+    heading.textContent = group ? `${group.name}: ${plural(group.members.length, "member")}, lag ${group.lag}` : "";
+    members.update(group ? group.members : []);
+    if (!group) queues.update([]);
+    else if (looks++ % ASK_LOOKS === 0) queues.update(await ask("GET", `/api/groups/${encodeURIComponent(group.name)}/queues`));
+  });
   filter.control.addEventListener("input", look);
 
   const starts = table("Where the group starts in each queue", [

@@ -71,6 +71,16 @@ export function errorPlace() {
   return place;
 }
 
+/** `work` as a function that shows at `error` what it throws, and nothing after it went well. */
+export const shownAt = (error, work) => async () => {
+  try {
+    await work();
+    error.clear();
+  } catch (failure) {
+    error.show(failure);
+  }
+};
+
 /** A line that says how things stand; screen readers read it when it changes. */
 export function statusLine() {
   const line = el("p", { class: "status", role: "status" });

@@ -1,6 +1,6 @@
 // What only a stand-in can do: the live request log, faults, virtual time, verdicts.
 
-import { BASE, ApiError, address, ask, el, errorPlace, every, field, form, moment, plural, statusLine, table } from "./elements.js";
+import { BASE, ApiError, address, ask, el, errorPlace, every, field, form, moment, plural, shownAt, statusLine, table } from "./elements.js";
 
 const LOOK_MS = 1000;
 const MAX_SHOWN = 200;
@@ -128,16 +128,11 @@ export function faults() {
   effect.addEventListener("change", choose);
   choose();
 
-  const remove = async (rule) => {
-    try {
-      await ask("DELETE", `/api/faults/${rule.id}`);
-    } catch (failure) {
-      error.show(failure);
-      return;
-    }
+  const remove = (rule) => shownAt(error, async () => {
+    await ask("DELETE", `/api/faults/${rule.id}`);
     await look();
     effect.focus();
-  };
+  })();
   const list = table("Rules, in the order they are tried", [
     ["id", (rule) => String(rule.id), "short"],
     ["effect", (rule) => rule.effect, "short"],
@@ -145,17 +140,12 @@ export function faults() {
     ["hits", ruleHits, undefined, (rule) => String(rule.hit_count)],
     ["", (rule) => el("button", { type: "button", class: "small", "aria-description": `rule ${rule.id}`, onclick: () => remove(rule) }, "Remove"), undefined, () => "remove"],
   ], (rule) => String(rule.id));
-  const look = async () => {
-    try {
-      const found = await ask("GET", "/api/faults");
-      list.update(found);
-      const hits = found.reduce((sum, rule) => sum + (rule.hit_count ?? 0), 0);
-      status.say(found.length ? `${plural(found.length, "rule")}, ${plural(hits, "hit")}` : "No rule: the broker behaves.");
-      error.clear();
-    } catch (failure) {
-      error.show(failure);
-    }
-  };
+  const look = shownAt(error, async () => {
+    const found = await ask("GET", "/api/faults");
+    list.update(found);
+    const hits = found.reduce((sum, rule) => sum + (rule.hit_count ?? 0), 0);
+    status.say(found.length ? `${plural(found.length, "rule")}, ${plural(hits, "hit")}` : "No rule: the broker behaves.");
+  });
   const add = form(boxes, "Add", async (given) => {
     await ask("POST", "/api/faults", ruleOf(given));
     await look();
@@ -173,14 +163,7 @@ export function clock() {
       ? "virtual: it stands still until somebody lets it pass"
       : "not virtual: it is the time of the machine; start the server with --virtual-time to move it";
   };
-  const look = async () => {
-    try {
-      draw(await ask("GET", "/api/clock"));
-      error.clear();
-    } catch (failure) {
-      error.show(failure);
-    }
-  };
+  const look = shownAt(error, async () => draw(await ask("GET", "/api/clock")));
   const pass = async (words) => {
     told.say("");
     const before = await ask("GET", "/api/clock");
