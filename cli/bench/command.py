@@ -13,16 +13,19 @@ from typing import Any, Final
 import click
 from pocketmq.broker.process import loop_factory
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..mistakes import FAILED, NumberRange
 from ..options import client_options, run_command
 from ..output import echo_json, json_option
-from .runs import Measured, Plan, Progress, consume, end_to_end, produce
+from .runs import Plan, Run, consume, end_to_end, produce
 
 PERCENTILES: Final = (50, 90, 99, 99.9)
-MODES: Final[dict[str, Callable[[Plan, Progress], Awaitable[Measured]]]] = {
+FIGURES: Final = (
+    *("messages", "failed", "seconds", "per_second", "cpu_us_per_message"),
+    *("rss_begin_bytes", "rss_end_bytes"),
+)
+MODES: Final[dict[str, Callable[[Plan, Run], Awaitable[None]]]] = {
     "producer": produce,
     "consumer": consume,
     "end-to-end": end_to_end,
@@ -91,9 +94,9 @@ def bench(*, mode: str, as_json: bool, rate: float, **options: Any) -> None:
 
 
 async def _bench(mode: str, plan: Plan, *, as_json: bool) -> None:
-    progress = Progress()
+    run = Run()
     console = Console(stderr=True)
-    bar = Bar(
+    bar = Progress(
         TextColumn(mode),
         BarColumn(),
         TextColumn("{task.fields[text]}"),
@@ -103,65 +106,57 @@ async def _bench(mode: str, plan: Plan, *, as_json: bool) -> None:
         disable=not console.is_terminal,
     )
     with bar:
-        showing = asyncio.create_task(_show(bar, progress))
+        showing = asyncio.create_task(_show(bar, run))
         try:
-            measured = await MODES[mode](plan, progress)
+            await MODES[mode](plan, run)
         finally:
             showing.cancel()
-    if progress.first_error:
-        click.echo(f"pocketmq: {progress.failed} sends failed, the first: {progress.first_error}", err=True)
+    if run.first_error:
+        click.echo(f"pocketmq: {run.failed} sends failed, the first: {run.first_error}", err=True)
     if as_json:
-        echo_json(as_object(measured, plan))
+        echo_json(as_object(mode, plan, run))
     else:
-        click.echo(_text(measured, plan))
-    if progress.failed or not measured.messages:
+        click.echo(_text(mode, plan, run))
+    if run.failed or not run.messages:
         sys.exit(FAILED)
 
 
-async def _show(bar: Bar, progress: Progress) -> None:
+async def _show(bar: Progress, run: Run) -> None:
     task = bar.add_task("", total=1.0, text="")
     while True:
-        bar.update(task, completed=min(progress.share, 1.0), text=f"{progress.done} messages")
+        bar.update(task, completed=min(run.share, 1.0), text=f"{run.messages} messages")
         await asyncio.sleep(0.2)
 
 
-def as_object(measured: Measured, plan: Plan) -> dict[str, Any]:
+def as_object(mode: str, plan: Plan, run: Run) -> dict[str, Any]:
     """The result for programs: rates per second, latencies in ms, CPU of this process in us per message."""
     return {
-        "mode": measured.mode,
-        "topic": plan.topic,
-        "body_bytes": plan.body_bytes,
-        "tasks": plan.tasks,
-        "in_flight": plan.in_flight,
-        "batch": plan.batch,
-        "rate": plan.rate,
-        "messages": measured.messages,
-        "failed": measured.failed,
-        "seconds": measured.seconds,
-        "per_second": measured.per_second,
-        "cpu_us_per_message": _cpu_us(measured),
-        "rss_begin_bytes": measured.rss_begin_bytes,
-        "rss_end_bytes": measured.rss_end_bytes,
+        "mode": mode,
+        **{
+            name: getattr(plan, name)
+            for name in ("topic", "body_bytes", "tasks", "in_flight", "batch", "rate")
+        },
+        **{name: getattr(run, name) for name in FIGURES},
         "latencies_ms": {
             name: {
                 **{f"p{percent:g}": one.percentile_ms(percent) for percent in PERCENTILES},
                 "max": one.max_ms,
             }
-            for name, one in measured.latencies.items()
+            for name, one in run.latencies.items()
         },
     }
 
 
-def _text(measured: Measured, plan: Plan) -> str:
+def _text(mode: str, plan: Plan, run: Run) -> str:
     how = f", {plan.tasks} tasks x {plan.in_flight} under way, {plan.body_bytes} bytes"
     if plan.batch > 1:
         how += f", batches of {plan.batch}"
     lines = [
-        f"{measured.mode}{'' if measured.mode == 'consumer' else how}",
-        f"  {measured.messages} messages in {measured.seconds:.2f} s: {measured.per_second:.0f} messages/s, "
-        f"{measured.failed} failed, {_cpu_us(measured):.1f} us CPU a message",
+        f"{mode}{'' if mode == 'consumer' else how}",
+        f"  {run.messages} messages in {run.seconds:.2f} s: {run.per_second:.0f} messages/s, "
+        f"{run.failed} failed, {run.cpu_us_per_message:.1f} us CPU a message",
     ]
-    for name, one in measured.latencies.items():
+    for name, one in run.latencies.items():
         if one.count == 1:
             lines.append(f"  {name.replace('_', ' ')} after {one.max_ms:.1f} ms")
         elif one.count:
@@ -170,7 +165,3 @@ def _text(measured: Measured, plan: Plan) -> str:
             )
             lines.append(f"  {name.replace('_', ' ')}: {percentiles}, max {one.max_ms:.3f} ms")
     return "\n".join(lines)
-
-
-def _cpu_us(measured: Measured) -> float:
-    return measured.cpu_seconds / measured.messages * 1e6 if measured.messages else 0.0

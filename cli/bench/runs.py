@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,53 +50,37 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     group: str
 
 
-class Progress(msgspec.Struct):
-    """What a run has done so far; the progress bar reads it."""
-
-    done: int = 0
-    failed: int = 0
-    share: float = 0.0
-    """Part of the whole run, 0 to 1."""
-    first_error: str = ""
-
-
-class Measured(msgspec.Struct, kw_only=True):
-    """The result of one run. Rates are messages a second; CPU time is this process's."""
-
-    mode: str
-    messages: int
-    failed: int
-    seconds: float
-    per_second: float
-    cpu_seconds: float
-    rss_begin_bytes: int
-    rss_end_bytes: int
-    latencies: dict[str, Latencies] = {}
-
-
-class _Meter:
-    """Measures time, CPU time and memory from `begin` to `end`."""
+class Run:
+    """One run: a progress bar reads it from the start, the figures are whole at the end. CPU time is this process's."""
 
     def __init__(self) -> None:
-        self.began = self._cpu = 0.0
-        self._rss = 0
+        self.messages = self.failed = 0
+        self.first_error = ""
+        self.share = 0.0
+        """Part of the whole run, 0 to 1."""
+        self.seconds = self.per_second = self.cpu_seconds = 0.0
+        self.rss_begin_bytes = self.rss_end_bytes = 0
+        self.latencies: dict[str, Latencies] = {}
+        self.began = self._cpu_began = 0.0
 
     def begin(self) -> None:
-        self.began, self._cpu, self._rss = time.perf_counter(), time.process_time(), resident_bytes()
+        self.began, self._cpu_began = time.perf_counter(), time.process_time()
+        self.rss_begin_bytes = resident_bytes()
 
-    def end(self, mode: str, messages: int, failed: int, **latencies: Latencies) -> Measured:
-        seconds = time.perf_counter() - self.began
-        return Measured(
-            mode=mode,
-            messages=messages,
-            failed=failed,
-            seconds=seconds,
-            per_second=messages / seconds if seconds else 0.0,
-            cpu_seconds=time.process_time() - self._cpu,
-            rss_begin_bytes=self._rss,
-            rss_end_bytes=resident_bytes(),
-            latencies=latencies,
-        )
+    def end(self, **latencies: Latencies) -> None:
+        self.seconds = time.perf_counter() - self.began
+        self.cpu_seconds = time.process_time() - self._cpu_began
+        self.per_second = self.messages / self.seconds if self.seconds else 0.0
+        self.rss_end_bytes = resident_bytes()
+        self.latencies = latencies
+
+    def add_failure(self, error: BaseException, count: int) -> None:
+        self.failed += count
+        self.first_error = self.first_error or str(error)
+
+    @property
+    def cpu_us_per_message(self) -> float:
+        return self.cpu_seconds / self.messages * 1e6 if self.messages else 0.0
 
 
 def resident_bytes() -> int:
@@ -110,16 +94,16 @@ def resident_bytes() -> int:
 # -- producers
 
 
-async def produce(plan: Plan, progress: Progress) -> Measured:
+async def produce(plan: Plan, run: Run) -> None:
     """Send for `seconds` after the warm-up; latency from the call to the answer."""
     async with Producer("pocketmq-bench", **plan.client) as producer:
         await ensure_topic(producer, plan.topic)
         if plan.warm_up:
-            await _Load(producer, plan, Progress()).run(plan.warm_up)
-        load, meter = _Load(producer, plan, progress), _Meter()
-        meter.begin()
-        await load.run(plan.seconds)
-        return meter.end("producer", progress.done, progress.failed, send=load.latencies)
+            await _Load(producer, plan, Run()).send_for(plan.warm_up)
+        load = _Load(producer, plan, run)
+        run.begin()
+        await load.send_for(plan.seconds)
+        run.end(send=load.latencies)
 
 
 async def ensure_topic(producer: Producer, topic: str) -> None:
@@ -137,65 +121,63 @@ async def ensure_topic(producer: Producer, topic: str) -> None:
 class _Load:
     """`tasks` loops that send; each keeps `in_flight` sends under way."""
 
-    def __init__(self, producer: Producer, plan: Plan, progress: Progress) -> None:
+    def __init__(self, producer: Producer, plan: Plan, run: Run) -> None:
         self._producer = producer
         self._plan = plan
-        self._progress = progress
+        self._run = run
         self._filling = b"x" * max(0, plan.body_bytes - STAMP_BYTES)
         self._send = self._one if plan.batch == 1 else self._many
         self.latencies = Latencies()
-        self._end = 0.0
+        self._began = self._end = 0.0
 
-    async def run(self, seconds: float) -> None:
-        began = time.perf_counter()
-        self._end = began + seconds
-        lines = self._plan.tasks * self._plan.in_flight
+    async def send_for(self, seconds: float) -> None:
+        plan = self._plan
+        self._began = time.perf_counter()
+        self._end = self._began + seconds
+        has_futures = plan.in_flight > 1 and plan.batch == 1
+        lines = plan.tasks if has_futures else plan.tasks * plan.in_flight
         async with asyncio.TaskGroup() as group:
-            if self._plan.in_flight > 1 and self._plan.batch == 1:
-                for number in range(self._plan.tasks):
-                    group.create_task(self._pipeline(began, number))
-            else:
-                for number in range(lines):
-                    group.create_task(self._loop(began, number, lines))
-            group.create_task(self._tell(began, seconds))
+            for number in range(lines):
+                starts = self._starts(number, lines)
+                group.create_task(self._send_futures(starts) if has_futures else self._send_each(starts))
+            group.create_task(self._tell(seconds))
 
-    async def _tell(self, began: float, seconds: float) -> None:
+    async def _tell(self, seconds: float) -> None:
         while (now := time.perf_counter()) < self._end:
-            self._progress.share = (now - began) / seconds
+            self._run.share = (now - self._began) / seconds
             await asyncio.sleep(min(0.1, self._end - now))
 
-    async def _loop(self, began: float, number: int, lines: int) -> None:
-        """One send after the other; with a rate, each at its own time, however long the previous one took."""
+    async def _starts(self, number: int, lines: int) -> AsyncIterator[float]:
+        """When each send of a line begins: at once, or with a rate at its own time, however long others took."""
         step = lines * self._plan.batch / self._plan.rate if self._plan.rate else 0.0
-        due = began + step * number / lines
-        while True:
-            now = time.perf_counter()
-            if step:
-                if due > now:
-                    await asyncio.sleep(due - now)
-                began_send, due = due, due + step
-                now = time.perf_counter()
-            else:
-                began_send = now
-            if now >= self._end:
+        due = self._began + step * number / lines
+        while (now := time.perf_counter()) < self._end:
+            if not step:
+                yield now
+                continue
+            if due > now:
+                await asyncio.sleep(due - now)
+            if time.perf_counter() >= self._end:
                 return
-            await self._timed(self._send, began_send)
+            yield due
+            due += step
 
-    async def _timed(self, send: Callable[[], Awaitable[object]], began: float) -> None:
-        try:
-            await send()
-        except ClientError as error:
-            self._note_failure(error)
-            return
-        self._progress.done += self._plan.batch
-        self.latencies.add(time.perf_counter() - began, self._plan.batch)
+    async def _send_each(self, starts: AsyncIterator[float]) -> None:
+        """One send after the other."""
+        count = self._plan.batch
+        async for start in starts:
+            try:
+                await self._send()
+            except ClientError as error:
+                self._run.add_failure(error, count)
+                continue
+            self._run.messages += count
+            self.latencies.add(time.perf_counter() - start, count)
 
-    async def _pipeline(self, began: float, number: int) -> None:
+    async def _send_futures(self, starts: AsyncIterator[float]) -> None:
         """Up to `in_flight` futures, without a task for each."""
-        plan, progress, add = self._plan, self._progress, self.latencies.add
+        plan, run, add = self._plan, self._run, self.latencies.add
         loop = asyncio.get_running_loop()
-        step = plan.tasks / plan.rate if plan.rate else 0.0
-        due = began + step * number / plan.tasks
         under_way = 0
         room: asyncio.Future[None] | None = None
 
@@ -204,26 +186,22 @@ class _Load:
             under_way -= 1
             error = future.exception()
             if error is not None:
-                self._note_failure(error)
+                run.add_failure(error, 1)
             else:
-                progress.done += 1
+                run.messages += 1
                 add(time.perf_counter() - since)
             if room is not None and not room.done() and under_way <= plan.in_flight // 2:
                 room.set_result(None)
 
-        while (now := time.perf_counter()) < self._end:
-            if step:
-                if due > now:
-                    await asyncio.sleep(due - now)
-                now, due = due, due + step
+        async for start in starts:
             if under_way >= plan.in_flight:
                 room = loop.create_future()
                 await room
                 room = None
-                continue
+            since = start if plan.rate else time.perf_counter()
             under_way += 1
             sent = self._producer.send_nowait(plan.topic, self._body())
-            sent.add_done_callback(lambda future, since=now: ended(future, since))  # type: ignore[misc]
+            sent.add_done_callback(lambda future, since=since: ended(future, since))  # type: ignore[misc]
         while under_way:
             room = loop.create_future()
             await room
@@ -238,16 +216,11 @@ class _Load:
         body, topic = self._body(), self._plan.topic
         await self._producer.send_batch([Message(topic, body) for _ in range(self._plan.batch)])
 
-    def _note_failure(self, error: BaseException) -> None:
-        self._progress.failed += self._plan.batch
-        if not self._progress.first_error:
-            self._progress.first_error = str(error)
-
 
 # -- consumers
 
 
-async def consume(plan: Plan, progress: Progress) -> Measured:
+async def consume(plan: Plan, run: Run) -> None:
     """Read the topic from its beginning as a new group: the backlog, or with `follow` for `seconds`."""
     async with PullConsumer("pocketmq-bench", **plan.client) as reader:
         queues = await reader.queues(plan.topic)
@@ -262,27 +235,25 @@ async def consume(plan: Plan, progress: Progress) -> Measured:
     async def listener(message: MessageExt) -> None:
         nonlocal first, last
         last = time.perf_counter()
-        if not progress.done:
+        if not run.messages:
             first = last
-        progress.done += 1
-        if progress.done == backlog and not plan.follow:
+        run.messages += 1
+        if run.messages == backlog and not plan.follow:
             finished.set()
 
-    meter = _Meter()
-    meter.begin()
+    run.begin()
     async with _consumer(plan, listener):
-        while not finished.is_set() and (passed := time.perf_counter() - meter.began) < plan.seconds:
-            progress.share = passed / plan.seconds if plan.follow else progress.done / backlog
+        while not finished.is_set() and (passed := time.perf_counter() - run.began) < plan.seconds:
+            run.share = passed / plan.seconds if plan.follow else run.messages / backlog
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(0.1, plan.seconds - passed)):
                     await finished.wait()
         join = Latencies()
-        if progress.done:
-            join.add(first - meter.began)
-        measured = meter.end("consumer", progress.done, 0, first_delivery=join)
-    if progress.done > 1:  # the rate counts deliveries only, not joining and leaving the group
-        measured.per_second = (progress.done - 1) / max(last - first, 1e-9)
-    return measured
+        if run.messages:
+            join.add(first - run.began)
+        run.end(first_delivery=join)
+    if run.messages > 1:  # the rate counts deliveries only, not joining and leaving the group
+        run.per_second = (run.messages - 1) / max(last - first, 1e-9)
 
 
 def _consumer(plan: Plan, listener: Callable[[MessageExt], Awaitable[None]]) -> PushConsumer:
@@ -295,7 +266,7 @@ def _consumer(plan: Plan, listener: Callable[[MessageExt], Awaitable[None]]) -> 
     )
 
 
-async def end_to_end(plan: Plan, progress: Progress) -> Measured:
+async def end_to_end(plan: Plan, run: Run) -> None:
     """Send while a consumer listens; latency of the sends, and from the send to the listener."""
     travelled = Latencies()
     began_ns = arrived = 0
@@ -320,20 +291,19 @@ async def end_to_end(plan: Plan, progress: Progress) -> Measured:
             await _skip_history(plan)
             consumer.resume()
             await consumer.wait_assigned()
-            await _Load(producer, plan, Progress()).run(max(plan.warm_up, SHORTEST_WARM_UP_SECONDS))
-            load, meter = _Load(producer, plan, progress), _Meter()
+            await _Load(producer, plan, Run()).send_for(max(plan.warm_up, SHORTEST_WARM_UP_SECONDS))
+            load = _Load(producer, plan, run)
             began_ns = time.time_ns()
-            meter.begin()
-            await load.run(plan.seconds)
-            expected = progress.done
+            run.begin()
+            await load.send_for(plan.seconds)
+            expected = run.messages
             if arrived < expected:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(LONGEST_TO_END_SECONDS):
                         await everything.wait()
-            lost = max(0, expected - arrived)
-            return meter.end(
-                "end-to-end", arrived, progress.failed + lost, send=load.latencies, end_to_end=travelled
-            )
+            run.failed += max(0, expected - arrived)
+            run.messages = arrived
+            run.end(send=load.latencies, end_to_end=travelled)
 
 
 async def _skip_history(plan: Plan) -> None:
