@@ -16,8 +16,7 @@ import asyncio
 import re
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import Callable
 from typing import Any, Final
 
 import click
@@ -117,16 +116,20 @@ def start_of(text: str) -> Start:
     return Start("time", moment)
 
 
-class TailOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What to read."""
+class Printer:
+    """Prints messages to standard output, at most `count` of them."""
 
-    topic: str
-    expression: str
-    expression_type: str
-    start: Start
-    queue_id: int | None
-    follow: bool
-    count: int | None
+    def __init__(self, form: Callable[[MessageExt], bytes], count: int | None) -> None:
+        self._form = form
+        self._left = count
+
+    def show(self, message: MessageExt) -> bool:
+        """Print one; whether another is wanted."""
+        sys.stdout.buffer.write(self._form(message))
+        sys.stdout.buffer.flush()
+        if self._left is not None:
+            self._left -= 1
+        return self._left != 0
 
 
 @click.command()
@@ -182,125 +185,104 @@ def tail(
         )
     if group is not None and start.where == "offset":
         raise click.UsageError("with --group, --from must be first, last or a time")
-    wanted = TailOptions(
-        topic=topic,
-        expression=sql or tags,
-        expression_type="TAG" if sql is None else "SQL92",
-        start=Start("first") if from_start else start,
-        queue_id=queue_id,
-        follow=follow,
-        count=count,
-    )
-    messages = _read(wanted, client) if group is None else _consume(wanted, group, client)
-    run_command(_print(messages, FORMS["json" if as_json else form]))
-
-
-async def _print(messages: AsyncGenerator[MessageExt, None], form: Callable[[MessageExt], bytes]) -> None:
-    out = sys.stdout.buffer
-    async with aclosing(messages) as stream:
-        async for message in stream:
-            out.write(form(message))
-            out.flush()
+    if from_start:
+        start = Start("first")
+    words = {"expression": sql or tags, "expression_type": "TAG" if sql is None else "SQL92"}
+    printer = Printer(FORMS["json" if as_json else form], count)
+    if group is None:
+        run_command(_read(topic, words, start, queue_id, client, printer, follow=follow))
+    else:
+        run_command(_consume(topic, words, start, group, client, printer))
 
 
 # -- with a group
 
 
 async def _consume(
-    wanted: TailOptions, group: str, client: dict[str, Any]
-) -> AsyncGenerator[MessageExt, None]:
+    topic: str, words: dict[str, Any], start: Start, group: str, client: dict[str, Any], printer: Printer
+) -> None:
     options: dict[str, Any] = {**client, "auto_commit": False}
     options["consume_from_where"] = {
         "first": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
         "last": ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
         "time": ConsumeFromWhere.CONSUME_FROM_TIMESTAMP,
-    }[wanted.start.where]
-    if wanted.start.where == "time":
-        options["consume_timestamp"] = format_timestamp(wanted.start.value)
+    }[start.where]
+    if start.where == "time":
+        options["consume_timestamp"] = format_timestamp(start.value)
     async with LitePullConsumer(group, **options) as consumer:
-        await consumer.queues(wanted.topic)
-        consumer.subscribe(wanted.topic, wanted.expression, wanted.expression_type)
-        left = wanted.count
-        while left != 0:
+        await consumer.queues(topic)
+        consumer.subscribe(topic, **words)
+        while True:
             for message in await consumer.poll(WAIT_MS):
-                yield message
+                wants_more = printer.show(message)
                 # It is printed, so commit: the group continues behind it, even if this program is killed now.
                 await consumer.commit({message.queue: message.queue_offset + 1})
-                left = None if left is None else left - 1
-                if left == 0:
-                    break
+                if not wants_more:
+                    return
 
 
 # -- without a group
 
+Arrived = asyncio.Queue[MessageExt | None]
+"""Messages of all queues; None for each queue that is read to its end."""
 
-async def _read(wanted: TailOptions, client: dict[str, Any]) -> AsyncGenerator[MessageExt, None]:
-    arrived: asyncio.Queue[MessageExt] = asyncio.Queue(READ_AHEAD)
+
+async def _read(
+    topic: str,
+    words: dict[str, Any],
+    start: Start,
+    queue_id: int | None,
+    client: dict[str, Any],
+    printer: Printer,
+    *,
+    follow: bool,
+) -> None:
+    arrived: Arrived = asyncio.Queue(READ_AHEAD)
     async with PullConsumer(TOOLS_GROUP, **client) as consumer:
-        queues = await consumer.queues(wanted.topic)
-        if wanted.queue_id is not None:
-            queues = [queue for queue in queues if queue.queue_id == wanted.queue_id]
-            if not queues:
-                raise ClientError(f"topic {wanted.topic} has no queue {wanted.queue_id} to read")
-        readers = [asyncio.create_task(_read_queue(consumer, queue, wanted, arrived)) for queue in queues]
-        try:
-            left = wanted.count
-            while left != 0 and (message := await _next(arrived, readers)) is not None:
-                yield message
-                left = None if left is None else left - 1
-        finally:
+        queues = [queue for queue in await consumer.queues(topic) if queue_id in (None, queue.queue_id)]
+        if not queues:
+            raise ClientError(f"topic {topic} has no queue {queue_id} to read")
+        async with asyncio.TaskGroup() as group:
+            readers = [
+                group.create_task(_read_queue(consumer, queue, words, start, arrived, follow=follow))
+                for queue in queues
+            ]
+            unread = len(queues)
+            while unread:
+                message = await arrived.get()
+                if message is None:
+                    unread -= 1
+                elif not printer.show(message):
+                    break
             for reader in readers:
                 reader.cancel()
-            await asyncio.gather(*readers, return_exceptions=True)
-
-
-async def _next(arrived: asyncio.Queue[MessageExt], readers: list[asyncio.Task[None]]) -> MessageExt | None:
-    """The next message of any queue; None when every queue is read to its end. Raises what a reader raises."""
-    while True:
-        for reader in [one for one in readers if one.done()]:
-            readers.remove(reader)
-            reader.result()
-        if not arrived.empty():
-            return arrived.get_nowait()
-        if not readers:
-            return None
-        getting = asyncio.ensure_future(arrived.get())
-        try:
-            await asyncio.wait((getting, *readers), return_when=asyncio.FIRST_COMPLETED)
-            if getting.done():
-                return getting.result()
-        finally:
-            getting.cancel()
 
 
 async def _read_queue(
     consumer: PullConsumer,
     queue: MessageQueue,
-    wanted: TailOptions,
-    arrived: asyncio.Queue[MessageExt],
+    words: dict[str, Any],
+    start: Start,
+    arrived: Arrived,
+    *,
+    follow: bool,
 ) -> None:
-    offset = await _first_offset(consumer, queue, wanted.start)
-    end = None if wanted.follow else await consumer.max_offset(queue)
+    offset = await _first_offset(consumer, queue, start)
+    end = None if follow else await consumer.max_offset(queue)
     while end is None or offset < end:
         try:
-            result = await consumer.pull(
-                queue,
-                offset,
-                expression=wanted.expression,
-                expression_type=wanted.expression_type,
-                wait_ms=WAIT_MS if end is None else 0,
-            )
+            result = await consumer.pull(queue, offset, **words, wait_ms=WAIT_MS if end is None else 0)
         except (NotReachable, RouteNotFound) as error:
             click.echo(f"pocketmq: {error}; trying again", err=True)
             await asyncio.sleep(AGAIN_SECONDS)
             continue
         for message in result.messages:
-            if end is not None and message.queue_offset >= end:
-                return
-            await arrived.put(message)
+            if end is None or message.queue_offset < end:
+                await arrived.put(message)
         if result.next_offset == offset and end is not None and not result.messages:
-            return  # the messages were deleted meanwhile
+            break  # the messages were deleted meanwhile
         offset = result.next_offset
+    await arrived.put(None)
 
 
 async def _first_offset(consumer: PullConsumer, queue: MessageQueue, start: Start) -> int:
