@@ -1,6 +1,7 @@
 """The figures of one scenario, and how they are taken from its stage. `table.py` has the words for people."""
 
 from collections import Counter
+from typing import Any
 
 import msgspec
 
@@ -83,39 +84,28 @@ def measure(stage: Stage, over_ms: int) -> Measures:
     deliveries = ledger.deliveries()
     began_ms = stage.began_ms or start_ms
     attempts = sends_of(requests)
-    sends, got = judged(attempts), received(deliveries, began_ms)
     times = stored_times(attempts)
     messages = {one.message for one in attempts}
     brokers = [one.broker for one in stage.masters()]
     twice: list[int] = []
     stage.cluster.call(lambda: twice.append(stored_twice(brokers, messages)))
     successes = sorted([*times, *(one.delivered_ms for one in deliveries)])
-    handled = sends.stored + got.delivered
     asked = len(requests) + stage.cluster.requests.dropped
     verdicts = ledger.verdicts()
-    found = findings(verdicts)
+    figures: dict[str, Any] = {
+        **judged(attempts, start_ms),
+        **received(deliveries, start_ms, began_ms),
+        **findings(verdicts),
+    }
+    handled = figures["sent"] + figures["delivered"]
     return Measures(
+        **figures,
         seconds=round((over_ms - start_ms) / 1000, 1),
-        sent=sends.stored,
-        first_send_ms=_since(start_ms, sends.first_ms),
-        sends_refused=sends.refused,
-        sends_retried=sends.retried,
-        retry_after_ms=sends.retry_after_ms,
-        given_up=sends.given_up,
         stored_twice=sum(twice),
         longest_send_gap_ms=longest_gap_ms(times, began_ms, over_ms),
         sent_to=dict(Counter(one.broker for one in attempts if one.is_stored and one.at_ms >= began_ms)),
-        delivered=got.delivered,
-        redelivered=got.retried,
-        first_message_ms=_since(start_ms, got.first_ms),
-        longest_wait_ms=got.longest_wait_ms,
         recovered_ms=_next_after(stage.mended_ms, successes),
         rebalance_ms=rebalance_ms(before_end, stage.joined_ms, stage.left_ms),
-        lost=found["lost"],
-        duplicated=found["duplicated"],
-        out_of_order=found["out_of_order"],
-        offset_moved_back=found["offset_moved_back"],
-        unread=found["unread"],
         lost_messages=lost_messages(verdicts),
         hits=stage.hits(),
         refused=refused(before_end),
@@ -129,10 +119,6 @@ def measure(stage: Stage, over_ms: int) -> Measures:
         not_reached=list(stage.not_reached),
         dropped=stage.cluster.requests.dropped,
     )
-
-
-def _since(start_ms: int, at_ms: int | None) -> int | None:
-    return None if at_ms is None else max(0, at_ms - start_ms)
 
 
 def _next_after(mended_ms: int | None, times: list[int]) -> int | None:

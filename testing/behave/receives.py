@@ -1,7 +1,7 @@
 """What a program did as a consumer: when messages reached it, and who read which queue when."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from pocketmq.protocol.message.topics import is_system_topic
 
@@ -14,22 +14,9 @@ LOST: Final = 20
 PULLS: Final = ("PULL_MESSAGE", "LITE_PULL_MESSAGE", "POP_MESSAGE", "ReceiveMessage", "PullMessage")
 
 
-class Receives(NamedTuple):
-    """All deliveries, judged. Durations are in ms."""
-
-    delivered: int
-    """Messages that reached the program, each counted once a group."""
-    retried: int
-    """Deliveries of messages that it had sent back."""
-    first_ms: int | None
-    """When the first one reached it, since 1970."""
-    longest_wait_ms: int | None
-    """Of the messages that were delivered once trouble had begun: the longest wait, since then or since they were
-    stored."""
-
-
-def received(deliveries: Iterable[Delivery], began_ms: int) -> Receives:
-    """What the deliveries say together."""
+def received(deliveries: Iterable[Delivery], start_ms: int, began_ms: int) -> dict[str, int | None]:
+    """The figures of all deliveries, by their names in `Measures`. A message counts once a group. A message waits from
+    when it was stored, or from when trouble had begun."""
     first: dict[tuple[str, str], Delivery] = {}
     retried = 0
     for one in deliveries:
@@ -45,12 +32,12 @@ def received(deliveries: Iterable[Delivery], began_ms: int) -> Receives:
         for one in first.values()
         if one.delivered_ms >= began_ms
     ]
-    return Receives(
-        delivered=len(first),
-        retried=retried,
-        first_ms=min(times, default=None),
-        longest_wait_ms=max(waits, default=None),
-    )
+    return {
+        "delivered": len(first),
+        "redelivered": retried,
+        "first_message_ms": max(0, min(times) - start_ms) if times else None,
+        "longest_wait_ms": max(waits, default=None),
+    }
 
 
 def findings(verdicts: Iterable[Verdict]) -> dict[str, int]:

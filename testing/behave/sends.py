@@ -9,7 +9,7 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from statistics import median
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pocketmq.broker.broker import Broker
 from pocketmq.protocol.message import properties as names
@@ -46,23 +46,6 @@ class Attempt(NamedTuple):
     is_stored: bool
     is_oneway: bool
     broker: str
-
-
-class Sends(NamedTuple):
-    """All attempts, judged. Durations are in ms."""
-
-    stored: int
-    """Messages that a broker said it stored."""
-    first_ms: int | None
-    """When the first one was stored."""
-    refused: dict[str, int]
-    """Attempts that were not, by their answer."""
-    retried: dict[str, int]
-    """Attempts that were followed by another one of the same message, by their answer."""
-    retry_after_ms: int | None
-    """From an attempt to the next one: the median."""
-    given_up: int
-    """Messages whose last attempt was not stored, as far as the program knows."""
 
 
 def sends_of(requests: Iterable[LoggedRequest]) -> list[Attempt]:
@@ -106,8 +89,8 @@ def _rpc_messages(request: LoggedRequest) -> list[str]:
     return [one.system_properties.message_id for one in asked.messages]
 
 
-def judged(attempts: Sequence[Attempt]) -> Sends:
-    """What the attempts say together. One-way ones have no answer, and count nowhere."""
+def judged(attempts: Sequence[Attempt], start_ms: int) -> dict[str, Any]:
+    """The figures of all attempts, by their names in `Measures`. One-way ones have no answer, and count nowhere."""
     by_message: dict[str, list[Attempt]] = defaultdict(list)
     for attempt in attempts:
         if not attempt.is_oneway:
@@ -121,14 +104,14 @@ def judged(attempts: Sequence[Attempt]) -> Sends:
             retried[one.result] += 1
             pauses.append(following.at_ms - one.at_ms)
     times = stored_times(attempts)
-    return Sends(
-        stored=sum(any(one.is_stored for one in tries) for tries in by_message.values()),
-        first_ms=times[0] if times else None,
-        refused=dict(refused),
-        retried=dict(retried),
-        retry_after_ms=round(median(pauses)) if pauses else None,
-        given_up=sum(not tries[-1].is_stored for tries in by_message.values()),
-    )
+    return {
+        "sent": sum(any(one.is_stored for one in tries) for tries in by_message.values()),
+        "first_send_ms": max(0, times[0] - start_ms) if times else None,
+        "sends_refused": dict(refused),
+        "sends_retried": dict(retried),
+        "retry_after_ms": round(median(pauses)) if pauses else None,
+        "given_up": sum(not tries[-1].is_stored for tries in by_message.values()),
+    }
 
 
 def stored_times(attempts: Iterable[Attempt]) -> list[int]:
