@@ -13,7 +13,6 @@ the store. Belongs to the server's loop.
 """
 
 from collections import Counter, deque
-from collections.abc import Mapping
 from typing import Final, cast
 
 from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher
@@ -23,13 +22,12 @@ from pocketmq.protocol.requests.membership import HeartBeat
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.protocol.requests.pop import AckMessage, BatchAckMessage, ChangeMessageInvisibleTime
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
-from pocketmq.protocol.rpc_numbers import FIRST_RPC
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
 
 from ..requests.logged_request import LogEntry
 from ..requests.request_log import LogWatcher
-from .facts import Acked, Committed, Delivery, Fact, Pulled, Queue, SentBack
-from .reading import POPS, PULLS, deliveries, done
+from .facts import ACK, GIVE_UP, HIDE, RECEIVE, Acked, Committed, Delivery, Fact, Pulled, Queue, SentBack
+from .reading import POPS, PULLS, READS, deliveries, done
 
 FACTS: Final = 100_000
 UNREAD_BYTES: Final = 256 * 1024
@@ -44,7 +42,7 @@ class Book:
 
     def __init__(self, most: int = FACTS) -> None:
         self._most = most
-        self._unread: list[tuple[LogEntry, bytes | None, Mapping[str, str] | None]] = []
+        self._unread: list[tuple[LogEntry, Command | None, bytes, bool]] = []
         self._unread_bytes = 0
         self.facts: deque[Fact] = deque()
         self.subscriptions: Final = Subscriptions()
@@ -68,26 +66,24 @@ class Book:
             known.clear()
 
     def add(
-        self, kept: LogEntry, body: bytes | None = None, reply_fields: Mapping[str, str] | None = None
+        self, kept: LogEntry, reply: Command | None = None, body: bytes = b"", *, is_sent: bool = False
     ) -> None:
-        """A request that the broker handles, maybe with what its reply says of it.
-
-        With a body, the answer that its peer got."""
-        self._unread.append((kept, body, reply_fields))
-        if body is not None:
-            self._unread_bytes += len(body)
+        """A request that the broker handles or, with a reply, has handled. With `is_sent`, the reply that its peer
+        got."""
+        self._unread.append((kept, reply, body, is_sent))
+        self._unread_bytes += len(body)
         if self._unread_bytes > UNREAD_BYTES or len(self._unread) > UNREAD:
             self.read()
 
     def read(self) -> None:
         """Make facts of what was added."""
         unread, self._unread, self._unread_bytes = self._unread, [], 0
-        for kept, body, reply_fields in unread:
-            if body is not None:
-                found = deliveries(kept, body, reply_fields or {})
+        for kept, reply, body, is_sent in unread:
+            if is_sent and reply is not None:
+                found = deliveries(kept, body, reply.fields or {})
             else:
                 self.subscriptions.read(kept)
-                found = done(kept, reply_fields or {})
+                found = done(kept, reply, body)
             for fact in found:
                 self._keep(fact)
 
@@ -166,33 +162,27 @@ class Subscriptions:
     def read(self, kept: LogEntry) -> None:
         """A request that reached the broker."""
         command = cast(Command, kept.request)
-        if command.code >= FIRST_RPC:
-            self._read_call(kept)
-            return
+        fields = command.fields or {}
+        topic, group = fields.get("topic", ""), fields.get("consumerGroup", "")
+        expression = None
+        sys_flag = fields.get("sysFlag", "")
         if command.code == HeartBeat.code:
             self._read_heartbeat(command)
             return
-        fields = command.fields or {}
-        expression = None
-        sys_flag = fields.get("sysFlag", "")
-        if command.code in PULLS and sys_flag.isdecimal() and len(sys_flag) <= MAX_DIGITS:
+        if command.code == RECEIVE:
+            from .rpc_reading import subscribed
+
+            topic, group, expression = subscribed(kept)
+        elif command.code in PULLS and sys_flag.isdecimal() and len(sys_flag) <= MAX_DIGITS:
             if int(sys_flag) & _OWN_SUBSCRIPTION:
                 expression = fields.get("expressionType") or TAG, fields.get("subscription", "")
         elif command.code in POPS and fields.get("exp"):
             expression = fields.get("expType") or TAG, fields["exp"]
         elif command.code not in POPS:
             return
-        known = self.know(fields.get("topic", ""), fields.get("consumerGroup", ""))
+        known = self.know(topic, group)
         if known is not None and expression is not None and len(known) < PAIRS:
             known.add(expression)
-
-    def _read_call(self, kept: LogEntry) -> None:
-        from .rpc_reading import subscribed
-
-        found = subscribed(kept)
-        known = None if found is None else self.know(*found[:2])
-        if found is not None and known is not None and len(known) < PAIRS:
-            known.add(found[2])
 
     def _read_heartbeat(self, command: Command) -> None:
         try:
@@ -209,8 +199,7 @@ class Subscriptions:
                     known.add((data.expression_type or TAG, data.sub_string or ""))
 
 
-_READS: Final = PULLS | POPS
-_AT_ONCE: Final = _READS | {HeartBeat.code}
+_AT_ONCE: Final = READS | {HeartBeat.code}
 """What counts when it arrives: the answer to a read may be held for a long time."""
 _WHEN_DONE: Final = frozenset(
     kind.code
@@ -222,80 +211,58 @@ _WHEN_DONE: Final = frozenset(
         ConsumerSendMsgBack,
     )
 )
+_CALLS: Final = frozenset((RECEIVE, ACK, HIDE, GIVE_UP))
+"""Of gRPC consumers: their replies say what was done."""
 
 
-class SentReplies(Watcher):
-    """Nearer to the peer than the faults: notes the answers to pulls and pops."""
+class _BookWatcher(Watcher):
+    """One of the two of a server."""
 
     sees_raw = True
 
     def __init__(self, book: Book, log: LogWatcher) -> None:
         self._book = book
         self._log = log
+
+    def _add(self, command: Command, reply: Command | None = None, body: bytes = b"") -> None:
+        kept = self._log.entry_of(command)
+        if kept is not None:
+            self._book.add(kept, reply, body)
+
+
+class SentReplies(_BookWatcher):
+    """Nearer to the peer than the faults: notes the answers to pulls and pops."""
+
+    def __init__(self, book: Book, log: LogWatcher) -> None:
+        super().__init__(book, log)
         self._answered: tuple[Command, LogEntry] | None = None
         """The newest answer: a fault may send it twice."""
 
     def answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
-        is_read = command.code in _READS or _is_read(command)
-        if is_read and reply.code == 0 and body is not None:
+        if command.code in READS and reply.code == 0 and body is not None:
             kept = self._log.entry_of(command)
             if kept is None and self._answered is not None and self._answered[0] is command:
                 kept = self._answered[1]
             if kept is not None:
                 self._answered = command, kept
                 whole = bytes(body) if isinstance(body, bytes | memoryview) else b"".join(body)
-                self._book.add(kept, whole, reply.fields)
+                self._book.add(kept, reply, whole, is_sent=True)
         return False
 
 
-class HandledRequests(Watcher):
+class HandledRequests(_BookWatcher):
     """Behind the faults: notes what the broker is asked to read, and what it has done."""
-
-    sees_raw = True
-
-    def __init__(self, book: Book, log: LogWatcher) -> None:
-        self._book = book
-        self._log = log
 
     def received(self, connection: Watched, command: Command) -> bool:
         code = command.code
-        if (
-            code in _AT_ONCE
-            or (code >= FIRST_RPC and _is_read(command))
-            or (code in _WHEN_DONE and command.flag & ONEWAY_FLAG)
-        ):
-            kept = self._log.entry_of(command)
-            if kept is not None:
-                self._book.add(kept)
+        if code in _AT_ONCE or (code in _WHEN_DONE and command.flag & ONEWAY_FLAG):
+            self._add(command)
         return False
 
     def answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
-        done: Mapping[str, str] | None = None
-        if command.code >= FIRST_RPC:
-            done = _effects(command, reply, body)
-        elif command.code in _WHEN_DONE and reply.code == 0:
-            done = {}
-        if done is not None:
-            kept = self._log.entry_of(command)
-            if kept is not None:
-                self._book.add(kept, None, done)
+        code = command.code
+        if code in _CALLS:
+            self._add(command, reply, body if code == ACK and isinstance(body, bytes) else b"")
+        elif code in _WHEN_DONE and reply.code == 0:
+            self._add(command, reply)
         return False
-
-
-def _is_read(command: Command) -> bool:
-    """Whether a gRPC call reads messages."""
-    if command.code < FIRST_RPC:
-        return False
-    from .rpc_reading import RECEIVE
-
-    return command.code == RECEIVE
-
-
-def _effects(command: Command, reply: Command, body: ReplyBody) -> Mapping[str, str] | None:
-    """What a gRPC call did to messages; `None`: nothing."""
-    from .rpc_reading import ACTS, effects
-
-    if command.code not in ACTS:
-        return None
-    whole = body if isinstance(body, bytes) else b""
-    return effects(command, reply, whole)

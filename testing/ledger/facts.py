@@ -3,8 +3,15 @@
 from typing import NamedTuple
 
 import msgspec
+from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 
 from ..requests.logged_request import LogEntry
+
+RECEIVE, ACK, HIDE, GIVE_UP = (
+    RPC_NUMBERS[name]
+    for name in ("ReceiveMessage", "AckMessage", "ChangeInvisibleDuration", "ForwardMessageToDeadLetterQueue")
+)
+"""The calls of gRPC consumers that do something to messages."""
 
 
 class Queue(NamedTuple):

@@ -12,7 +12,7 @@ A judge works in steps (a generator that yields None): beside a server it leaves
 """
 
 from bisect import bisect_right
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final, TypeVar, cast
 
@@ -127,27 +127,29 @@ class Judge:
             if isinstance(one, Acked)
             and (one.is_filtered or (one.is_given_up and is_retry_topic(one.queue.topic)))
         }
-        subscriptions = self._book.subscriptions.by_pair.get((self._topic, self._group), ())
         commits = self._commits()
         for broker, name, queue in queues(self._brokers, self._topic):
-            wants = wanted(self._topic, subscriptions, is_5=broker.config.is_5)
             passes = self._passes(name, commits.get(name, ()))
-            judged_from = self._book.judged_from.get((self._group, name), 0)
-            for offset in range(max(queue.min_offset, judged_from), queue.max_offset):
+            for found in self._wanted(broker, name, queue.min_offset, queue.max_offset):
                 yield
-                found = message_at(broker, name, offset)
-                if found is None or found[1].place in delivered or not wants(found[0], found[1].record):
+                if found is None or found.place in delivered or found.message_id in retried:
                     continue
-                if found[1].message_id in retried or (name, offset) in not_meant:
+                at = name.broker, name.queue_id, found.offset
+                if (name, found.offset) in not_meant or at in passed_by_members:
                     continue
-                if (name.broker, name.queue_id, offset) in passed_by_members:
-                    continue
-                passed = acks.get((name, offset)) or _passing(passes, offset)
-                passed = passed or given_up.get(found[1].message_id)
+                passed = acks.get((name, found.offset)) or _passing(passes, found.offset)
+                passed = passed or given_up.get(found.message_id)
                 yield from self._sends.read()
-                finding = self._finding_of(found[1], passed)
-                (unread if passed is None else lost).append(finding)
+                (unread if passed is None else lost).append(self._finding_of(found, passed))
         return lost, unread
+
+    def _wanted(self, broker: Broker, name: Queue, begin: int, end: int) -> Iterator[Stored | None]:
+        """The messages of a part of a queue that are judged and that the group wants; None for each other."""
+        subscriptions = self._book.subscriptions.by_pair.get((self._topic, self._group), ())
+        wants = wanted(self._topic, subscriptions, is_5=broker.config.is_5)
+        for offset in range(max(begin, self._book.judged_from.get((self._group, name), 0)), end):
+            found = message_at(broker, name, offset)
+            yield found[1] if found is not None and wants(found[0], found[1].record) else None
 
     def _undelivered_retries(self) -> dict[str, LogEntry]:
         """Retries that were acknowledged and never delivered, by message id: the server made dead letters of them."""
@@ -187,7 +189,6 @@ class Judge:
         """What members of a broadcasting group did not get: their pulls passed it, and no answer held it."""
         lost = []
         got = {(fact.place, fact.member) for fact in self._deliveries}
-        subscriptions = self._book.subscriptions.by_pair.get((self._topic, self._group), ())
         passed: dict[tuple[Queue, str], Pulled] = {}
         for fact in self._facts:
             if isinstance(fact, Pulled):
@@ -195,21 +196,14 @@ class Judge:
                 if former is None or fact.offset > former.offset:
                     passed[fact.queue, fact.member] = fact
         for broker, name, queue in queues(self._brokers, self._topic):
-            wants = wanted(self._topic, subscriptions, is_5=broker.config.is_5)
-            judged_from = max(queue.min_offset, self._book.judged_from.get((self._group, name), 0))
             for (of_queue, member), pulled in passed.items():
                 begin = self._book.began.get((self._group, name, member), pulled.offset)
-                for offset in range(max(begin, judged_from), pulled.offset if of_queue == name else 0):
+                end = pulled.offset if of_queue == name else 0
+                for found in self._wanted(broker, name, max(begin, queue.min_offset), end):
                     yield
-                    found = message_at(broker, name, offset)
-                    if (
-                        found is None
-                        or (found[1].place, member) in got
-                        or not wants(found[0], found[1].record)
-                    ):
-                        continue
-                    yield from self._sends.read()
-                    lost.append(self._finding_of(found[1], pulled.request, client_id=member))
+                    if found is not None and (found.place, member) not in got:
+                        yield from self._sends.read()
+                        lost.append(self._finding_of(found, pulled.request, client_id=member))
         return lost
 
     def _finding_of(self, message: Stored, passed: LogEntry | None, client_id: str | None = None) -> Finding:

@@ -26,10 +26,11 @@ from pocketmq.protocol.rpc_numbers import FIRST_RPC
 from pocketmq.protocol.wire.command import Command
 
 from ..requests.logged_request import LogEntry
-from .facts import Acked, Committed, Delivery, Fact, Place, Pulled, Queue, SentBack
+from .facts import RECEIVE, Acked, Committed, Delivery, Fact, Place, Pulled, Queue, SentBack
 
 PULLS: Final = frozenset((PullMessage.code, LitePullMessage.code))
 POPS: Final = frozenset((PopMessage.code,))
+READS: Final = PULLS | POPS | {RECEIVE}
 _COMMITS: Final = 1
 """The bit of a pull's sysFlag that says it commits an offset."""
 
@@ -39,7 +40,7 @@ def deliveries(kept: LogEntry, body: bytes, reply_fields: Mapping[str, str]) -> 
     if _code(kept) >= FIRST_RPC:
         from .rpc_reading import delivered
 
-        return delivered(kept, body, reply_fields)
+        return delivered(kept, body)
     group = _fields(kept).get("consumerGroup", "")
     popped = again = None
     found: list[Fact] = []
@@ -76,12 +77,12 @@ def _delivery(group: str, kept: LogEntry, record: Record, popped: int | None, ag
     )
 
 
-def done(kept: LogEntry, reply_fields: Mapping[str, str]) -> list[Fact]:
-    """What a request that reached the broker did."""
+def done(kept: LogEntry, reply: Command | None, body: bytes) -> list[Fact]:
+    """What a request that reached the broker did; with its reply, if it counts once it is done."""
     if _code(kept) >= FIRST_RPC:
-        from .rpc_reading import finished
+        from .rpc_reading import done_by_rpc
 
-        return finished(kept, reply_fields)
+        return done_by_rpc(kept, reply, body)
     read = _READERS.get(_code(kept))
     try:
         return [] if read is None else list(read(kept, _fields(kept)))

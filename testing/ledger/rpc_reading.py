@@ -4,7 +4,7 @@ A handle says where a received message lies: the queue, the offset and the posit
 such call (`reading.py`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, cast
 
 import msgspec
@@ -23,17 +23,14 @@ from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.command import Command
 
 from ..requests.logged_request import LogEntry
-from .facts import Acked, Delivery, Fact, Place, Queue, SentBack
+from .facts import ACK, GIVE_UP, HIDE, RECEIVE, Acked, Delivery, Fact, Place, Queue, SentBack
 
-RECEIVE: Final = RPC_NUMBERS["ReceiveMessage"]
-ACK: Final = RPC_NUMBERS["AckMessage"]
-_ACKNOWLEDGED: Final = "acknowledged"
 _BY_CODE: Final = {RPC_NUMBERS[name]: rpc for name, rpc in BY_NAME.items()}
 _DEAD_LETTER: Final = -1
 """The delay level by which remoting clients ask for a dead letter."""
 
 
-def delivered(kept: LogEntry, body: bytes, notes: Mapping[str, str]) -> list[Fact]:
+def delivered(kept: LogEntry, body: bytes) -> list[Fact]:
     """The messages of a receive. A reply that a fault made unreadable delivers nothing."""
     request, rpc = _request(kept), _BY_CODE[cast(Command, kept.request).code]
     try:
@@ -63,61 +60,50 @@ def _received_message(kept: LogEntry, group: str, message: messages.Message) -> 
     )
 
 
-def subscribed(kept: LogEntry) -> tuple[str, str, tuple[str, str]] | None:
+def subscribed(kept: LogEntry) -> tuple[str, str, tuple[str, str]]:
     """Topic, group, and the (type, expression) of a receive."""
-    if cast(Command, kept.request).code != RECEIVE:
-        return None
     request = _request(kept)
     filter_ = request.filter_expression
     kind = SQL92 if filter_.type == messages.FilterType.SQL else TAG
     return request.message_queue.topic.name, request.group.name, (kind, filter_.expression or "*")
 
 
-def effects(command: Command, reply: Command, body: bytes) -> dict[str, str] | None:
-    """What the reply says of what was done: handles by their kind. `None` if the call did nothing to messages."""
-    if command.code == RECEIVE:
-        fields = reply.fields or {}
-        return {name: fields[name] for name in (FILTERED, GIVEN_UP) if name in fields} or None
-    if reply.code == 0:
-        return {}
-    if command.code != ACK or reply.code != messages.Code.MULTIPLE_RESULTS:
-        return None
-    entries = messages.AckMessageResponse.FromString(body).entries
-    handles = [one.receipt_handle for one in entries if one.status.code == messages.Code.OK]
-    return {_ACKNOWLEDGED: HANDLES_END.join(handles)}
-
-
-def finished(kept: LogEntry, done: Mapping[str, str]) -> list[Fact]:
-    """What a call that reached the broker did to messages. `done` is what `effects` found."""
+def done_by_rpc(kept: LogEntry, reply: Command | None, body: bytes) -> list[Fact]:
+    """What a call that was answered did to messages."""
     read = _READERS.get(cast(Command, kept.request).code)
     try:
-        return [] if read is None else list(read(kept, _request(kept), done))
-    except (MalformedMessage, RpcRefused, ProtocolError):
+        return [] if read is None or reply is None else list(read(kept, _request(kept), reply, body))
+    except (DecodeError, MalformedMessage, RpcRefused, ProtocolError):
         return []
 
 
-def _acked(kept: LogEntry, request: messages.AckMessageRequest, done: Mapping[str, str]) -> Iterator[Fact]:
-    handles: Iterable[str] = (entry.receipt_handle for entry in request.entries)
-    if _ACKNOWLEDGED in done:
-        handles = _handles(done, _ACKNOWLEDGED)
-    for handle in handles:
-        yield _settled(kept, request.group, request.topic, handle)
+def _acked(
+    kept: LogEntry, request: messages.AckMessageRequest, reply: Command, body: bytes
+) -> Iterator[Fact]:
+    entries: Iterable[Any] = request.entries if reply.code == 0 else ()
+    if reply.code == messages.Code.MULTIPLE_RESULTS:
+        answered = messages.AckMessageResponse.FromString(body).entries
+        entries = [one for one in answered if one.status.code == messages.Code.OK]
+    for entry in entries:
+        yield _settled(kept, request.group, request.topic, entry.receipt_handle)
 
 
 def _consumed(
-    kept: LogEntry, request: messages.ReceiveMessageRequest, done: Mapping[str, str]
+    kept: LogEntry, request: messages.ReceiveMessageRequest, reply: Command, body: bytes
 ) -> Iterator[Fact]:
     """Messages that the server consumed instead of delivering them."""
     for name in (GIVEN_UP, FILTERED):
-        for handle in _handles(done, name):
+        handles = (reply.fields or {}).get(name, "")
+        for handle in handles.split(HANDLES_END) if handles else ():
             acked = _settled(kept, request.group, request.message_queue.topic, handle)
             yield msgspec.structs.replace(acked, is_filtered=name == FILTERED, is_given_up=name == GIVEN_UP)
 
 
 def _returned(
-    kept: LogEntry, request: messages.ChangeInvisibleDurationRequest, done: Mapping[str, str]
+    kept: LogEntry, request: messages.ChangeInvisibleDurationRequest, reply: Command, body: bytes
 ) -> Iterator[Fact]:
-    yield _settled(kept, request.group, request.topic, request.receipt_handle, is_returned=True)
+    if reply.code == 0:
+        yield _settled(kept, request.group, request.topic, request.receipt_handle, is_returned=True)
 
 
 def _settled(
@@ -133,13 +119,11 @@ def _settled(
     return Acked(group.name, queue, handle.receipt.offset, kept, is_returned)
 
 
-def _handles(done: Mapping[str, str], name: str) -> list[str]:
-    return done[name].split(HANDLES_END) if done.get(name) else []
-
-
 def _given_up(
-    kept: LogEntry, request: messages.ForwardMessageToDeadLetterQueueRequest, done: Mapping[str, str]
+    kept: LogEntry, request: messages.ForwardMessageToDeadLetterQueueRequest, reply: Command, body: bytes
 ) -> Iterator[Fact]:
+    if reply.code:
+        return
     handle, group = parse_handle(request.receipt_handle), request.group.name
     queue = _queue(kept, group, request.topic, handle)
     place = Place(queue.broker, handle.position)
@@ -147,14 +131,12 @@ def _given_up(
     yield Acked(group, queue, handle.receipt.offset, kept)
 
 
-_READERS: Final[dict[int, Callable[[LogEntry, Any, Mapping[str, str]], Iterator[Fact]]]] = {
+_READERS: Final[dict[int, Callable[[LogEntry, Any, Command, bytes], Iterator[Fact]]]] = {
     RECEIVE: _consumed,
     ACK: _acked,
-    RPC_NUMBERS["ChangeInvisibleDuration"]: _returned,
-    RPC_NUMBERS["ForwardMessageToDeadLetterQueue"]: _given_up,
+    HIDE: _returned,
+    GIVE_UP: _given_up,
 }
-ACTS: Final = frozenset(_READERS)
-"""Calls that may have done something once they are answered."""
 
 
 def _queue(kept: LogEntry, group: str, topic: messages.Resource, handle: ReceiptHandle) -> Queue:
