@@ -7,12 +7,10 @@ The same methods as those of `RocketMQ`, over the wire. At the end, the topics a
 deleted; what a client made by sending stays, as on any server that is shared.
 """
 
-from collections.abc import Mapping
 from typing import Final, NoReturn, Self
 
 from .errors import TestingError
 from .server.loop_thread import Lifetime
-from .state.load import DEFAULT_QUEUES, LoadFunction, LoadSource
 from .view_of_server import ServerView
 from .views.wire_source import WireSource
 
@@ -30,8 +28,6 @@ class RemoteRocketMQ(ServerView, Lifetime):
         self._wire = WireSource(namesrv_addr)
         super().__init__(self._wire, prefix)
         self.namesrv_addr = namesrv_addr
-        self._topics: list[str] = []
-        self._groups: list[str] = []
 
     def start(self) -> Self:
         """Connect. `TestingError` with one line if no server answers."""
@@ -40,31 +36,7 @@ class RemoteRocketMQ(ServerView, Lifetime):
 
     def stop(self) -> None:
         """Delete the topics and groups that were made here, and disconnect."""
-        try:
-            if self._topics or self._groups:
-                self._wire.run(self._wire.delete(self._topics, self._groups))
-        finally:
-            self._topics, self._groups = [], []
-            self._wire.stop()
-
-    def make_topic(
-        self,
-        full_name: str,
-        *,
-        queues: int = DEFAULT_QUEUES,
-        order: bool = False,
-        attributes: Mapping[str, str] | None = None,
-    ) -> str:
-        self._topics.append(full_name)
-        return super().make_topic(full_name, queues=queues, order=order, attributes=attributes)
-
-    def make_group(self, full_name: str) -> str:
-        self._groups.append(full_name)
-        return super().make_group(full_name)
-
-    def load(self, *sources: LoadSource | LoadFunction) -> None:
-        """As `RocketMQ.load`. Its topics and groups are deleted at the end too."""
-        self.load_by_calls(*sources)
+        self._wire.stop()
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in EMBEDDED_ONLY:

@@ -18,7 +18,6 @@ from typing import Final
 
 from .ledger.ledger import Ledger
 from .server.embedded import EmbeddedServer
-from .state.load import Load, LoadFunction, LoadSource, read_loads
 from .state.snapshot import Snapshot
 from .time.clock import ServerClock
 from .view_of_server import ServerView
@@ -91,11 +90,3 @@ class RocketMQ(ServerView):
     def restore(self, snapshot: Snapshot | str | Path) -> None:
         """As `EmbeddedServer.restore`."""
         self.server.restore(snapshot)
-
-    def load(self, *sources: LoadSource | LoadFunction) -> None:
-        """As `EmbeddedServer.load`, but functions are called with this object. Names are those on the wire."""
-        for step in read_loads(sources):
-            if isinstance(step, Load):
-                self.server.load(step)
-            else:
-                step(self)

@@ -8,12 +8,11 @@ import itertools
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Final
 
-from pocketmq.client import SubscriptionGroupConfig, TopicConfig
+from pocketmq.client import TopicConfig
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.topics import (
     dlq_topic,
     group_refusal,
-    retry_topic,
     topic_refusal,
 )
 from pocketmq.protocol.requests.send import SendMessageReply
@@ -95,7 +94,7 @@ class ServerView:
             order=order,
             attributes={f"+{name}": value for name, value in (attributes or {}).items()},
         )
-        self._source.run(self._source.make_topic(config))
+        self._source.run(self._source.load(Load(topics=(config,))))
         return full_name
 
     def make_group(self, full_name: str) -> str:
@@ -103,10 +102,7 @@ class ServerView:
         refusal = group_refusal(full_name)
         if refusal is not None:
             raise TestingError(refusal)
-        self._source.run(self._source.make_group(SubscriptionGroupConfig(group_name=full_name)))
-        # A Java client would learn of a retry topic that is made later after up to 30 s.
-        retries = TopicConfig(topic_name=retry_topic(full_name), read_queue_nums=1, write_queue_nums=1)
-        self._source.run(self._source.make_topic(retries))
+        self._source.run(self._source.load(Load(groups=(full_name,))))
         return full_name
 
     # -- messages in
@@ -144,32 +140,14 @@ class ServerView:
         request = send_request(message, f"{self.prefix}test", next(self._turn) % queue_nums, unique_id)
         return source.run(source.send(request, message.body))
 
-    def load_by_calls(self, *sources: LoadSource | LoadFunction) -> None:
-        """Make the topics, groups and messages of files (YAML) or dicts, or call functions with this object, one call
-        of this class after the other. `LoadError` before anything is made, if a source is wrong."""
+    def load(self, *sources: LoadSource | LoadFunction) -> None:
+        """Make the topics, groups and messages of files (YAML) or dicts, or call functions with this object. Names are
+        those on the wire. `LoadError`, one line, before anything is made if a source is wrong."""
         for step in read_loads(sources):
-            if not isinstance(step, Load):
+            if isinstance(step, Load):
+                self._source.run(self._source.load(step))
+            else:
                 step(self)
-                continue
-            for config in step.topics:
-                self.make_topic(
-                    config.name,
-                    queues=config.write_queue_nums,
-                    order=config.order,
-                    attributes={name[1:]: value for name, value in config.attributes.items()},
-                )
-            for group in step.groups:
-                self.make_group(group)
-            for message in step.messages:
-                self.send(
-                    message.topic,
-                    message.body,
-                    tags=message.tags,
-                    keys=message.keys,
-                    properties=message.properties,
-                    queue_id=message.queue_id,
-                    delay_level=message.delay_level,
-                )
 
     # -- views
 

@@ -29,7 +29,7 @@ from pocketmq.store.clock import Clock
 
 from ..errors import NotRunningError
 from ..faults.watched_node import WatchedNodes
-from ..state.load import Load, LoadFunction, LoadSource, apply_loads, read_loads
+from ..state.load import LoadFunction, LoadSource, read_loads
 from ..state.reset import Mark, restore, take_mark
 from ..state.snapshot import Snapshot, read_snapshot, restore_snapshot, take_snapshot
 from ..time.clock import ServerClock
@@ -354,14 +354,9 @@ class EmbeddedServer(InThread):
         self._watched.forget_facts()
 
     def load(self, *sources: LoadSource | LoadFunction) -> None:
-        """Make the topics, groups and messages of files (YAML) or dicts, or call functions with `RocketMQ(self)`.
-        Raises `LoadError`, one line, before anything is made if a source is wrong."""
-        for step in read_loads(sources):
-            if isinstance(step, Load):
-                self.run(apply_loads(self._running(), [step]))
-            else:
-                # By name, because it is built on this class.
-                step(import_module("pocketmq.testing.rocketmq").RocketMQ(self))
+        """As `RocketMQ.load`; functions are called with `RocketMQ(self)`."""
+        # By name, because it is built on this class.
+        import_module("pocketmq.testing.rocketmq").RocketMQ(self).load(*sources)
 
     def _running(self) -> Node:
         if self._node is None:

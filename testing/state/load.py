@@ -239,10 +239,7 @@ async def _apply(node: Node, load: Load) -> None:
         broker.topics.update(config)
     for group in load.groups:
         broker.groups.update(SubscriptionGroupConfig(group_name=group))
-        # A Java client would learn of a retry topic that is made later after up to 30 s.
-        broker.topics.create_if_absent(
-            TopicConfig(topic_name=retry_topic(group), read_queue_nums=1, write_queue_nums=1)
-        )
+        broker.topics.create_if_absent(retry_topic_config(group))
     await broker.cluster.registration.settled()
     if not load.messages:
         return
@@ -254,6 +251,11 @@ async def _apply(node: Node, load: Load) -> None:
         await _send_all(node, connection, load.messages)
     finally:
         connection.close()
+
+
+def retry_topic_config(group: str) -> TopicConfig:
+    """The retry topic of a new group: a Java client would learn of one that is made later after up to 30 s."""
+    return TopicConfig(topic_name=retry_topic(group), read_queue_nums=1, write_queue_nums=1)
 
 
 async def _send_all(node: Node, connection: Connection, messages: tuple[LoadedMessage, ...]) -> None:

@@ -6,7 +6,6 @@ from typing import Any, Final, Literal
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.first_position.verdict import explain
-from pocketmq.client import SubscriptionGroupConfig, TopicConfig
 from pocketmq.console.broker_values import members_of, running_info
 from pocketmq.console.values import FirstPosition, Member, first_position
 from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
@@ -18,7 +17,7 @@ from ..ledger.book import Subscription, Subscriptions
 from ..ledger.stored import Wanted, entry_at, wanted
 from ..requests.request_log import RequestLog
 from ..server.embedded import EmbeddedServer
-from ..state.load import DEFAULT_QUEUES
+from ..state.load import DEFAULT_QUEUES, Load, apply_loads
 from .pending import ENTRIES_A_TURN, unacknowledged
 from .source import QueueEnds, ResultT
 from .values import HeldPull, Lock, StoredMessage, stored_message
@@ -109,12 +108,8 @@ class EmbeddedSource:
 
     # -- changing
 
-    async def make_topic(self, config: TopicConfig) -> None:
-        self._broker.topics.update(config)
-        await self._broker.cluster.registration.settled()
-
-    async def make_group(self, config: SubscriptionGroupConfig) -> None:
-        self._broker.groups.update(config)
+    async def load(self, load: Load) -> None:
+        await apply_loads(self._server.node, [load])
 
     async def before_send(self, topic: str) -> tuple[int, str]:
         config = self._broker.topics.find(topic)

@@ -1,17 +1,17 @@
 """Source: where views and waits look, the embedded server or any server over the wire.
 
 Every coroutine runs on the source's own loop; `run` and `run_async` bring it there, from a thread and from another
-loop. None of them changes anything at the server, but those named `make_` and `send`.
+loop. None of them changes anything at the server, but `load` and `send`.
 """
 
 from collections.abc import Coroutine
 from typing import Any, Literal, Protocol, TypeVar
 
-from pocketmq.client import SubscriptionGroupConfig, TopicConfig
 from pocketmq.console.values import FirstPosition, Member
 from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
 from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
 
+from ..state.load import Load
 from .values import StoredMessage
 
 ResultT = TypeVar("ResultT")
@@ -73,9 +73,8 @@ class Source(Protocol):
 
     # -- changing
 
-    async def make_topic(self, config: TopicConfig) -> None: ...
-
-    async def make_group(self, config: SubscriptionGroupConfig) -> None: ...
+    async def load(self, load: Load) -> None:
+        """Make topics, groups with their retry topics, and messages."""
 
     async def before_send(self, topic: str) -> tuple[int, str]:
         """How many queues a topic has or will have, and an id for the message."""

@@ -38,6 +38,7 @@ from pocketmq.protocol.wire.schema import ReplyT, Request
 
 from ..errors import NotRunningError, TestingError
 from ..server.loop_thread import LoopThread
+from ..state.load import Load, retry_topic_config, send_request
 from .source import QueueEnds, ResultT
 from .values import StoredMessage, message_of
 
@@ -70,6 +71,9 @@ class WireSource:
         self.namesrv_addr = namesrv_addr
         self._thread = LoopThread("pocketmq-noproc", "the test has ended")
         self._admin: WireAdmin | None = None
+        self._topics: list[str] = []
+        self._groups: list[str] = []
+        self._turn = itertools.count()
         self._unique_ids = UniqueIdMaker(b"\x7f\0\0\1", os.getpid(), id(self), _now_ms)
 
     @property
@@ -86,12 +90,19 @@ class WireSource:
             raise TestingError(f"no RocketMQ server answers at {self.namesrv_addr}: {error}") from error
 
     def stop(self) -> None:
-        admin, self._admin = self._admin, None
+        """Delete the topics and groups that were made here, and disconnect."""
         try:
-            if admin is not None:
-                self.run(admin.shutdown())
+            if self._admin is not None:
+                self.run(self._disconnect(self._admin))
         finally:
+            self._admin = None
             self._thread.stop()
+
+    async def _disconnect(self, admin: WireAdmin) -> None:
+        try:
+            await self._delete()
+        finally:
+            await admin.shutdown()
 
     async def _connect(self) -> None:
         admin = WireAdmin(
@@ -251,7 +262,21 @@ class WireSource:
 
     # -- changing
 
-    async def make_topic(self, config: TopicConfig) -> None:
+    async def load(self, load: Load) -> None:
+        for config in load.topics:
+            self._topics.append(config.name)
+            await self._make_topic(config)
+        for group in load.groups:
+            self._groups.append(group)
+            for address in await self._masters():
+                await self.admin.update_group(SubscriptionGroupConfig(group_name=group), address=address)
+            await self._make_topic(retry_topic_config(group))
+        for message in load.messages:
+            queues, unique_id = await self.before_send(message.topic)
+            request = send_request(message, "load", next(self._turn) % queues, unique_id)
+            await self.send(request, message.body)
+
+    async def _make_topic(self, config: TopicConfig) -> None:
         for address in await self._masters():
             await self.admin.update_topic(config, address=address)
         for _ in range(ROUTE_LOOKS):  # an official broker registers a little later
@@ -260,13 +285,11 @@ class WireSource:
             await asyncio.sleep(self.look_seconds)
         raise TestingError(f"the name server at {self.namesrv_addr} does not learn of topic {config.name}")
 
-    async def make_group(self, config: SubscriptionGroupConfig) -> None:
-        for address in await self._masters():
-            await self.admin.update_group(config, address=address)
-
-    async def delete(self, topics: list[str], groups: list[str]) -> None:
-        """Delete what a test made, with the offsets of its groups."""
-        clusters = (await self.admin.cluster_info()).cluster_addr_table or {}
+    async def _delete(self) -> None:
+        """Delete what was made here, with the offsets of its groups."""
+        topics, self._topics = self._topics, []
+        groups, self._groups = self._groups, []
+        clusters = (await self.admin.cluster_info()).cluster_addr_table or {} if topics or groups else {}
         for cluster in clusters:
             for group in groups:
                 await self.admin.delete_group(group, cluster=cluster, remove_offset=True)
