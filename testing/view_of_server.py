@@ -8,26 +8,22 @@ import itertools
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Final
 
-from pocketmq.client import TopicConfig
 from pocketmq.protocol.message import properties as names
-from pocketmq.protocol.message.topics import (
-    dlq_topic,
-    group_refusal,
-    topic_refusal,
-)
+from pocketmq.protocol.message.topics import dlq_topic
 from pocketmq.protocol.requests.send import SendMessageReply
 
-from .errors import TestingError, WouldBlockError, WrongValueError
+from .errors import WouldBlockError, WrongValueError
 from .state.load import (
     DEFAULT_QUEUES,
-    MAX_QUEUES,
     Load,
     LoadedMessage,
     LoadFunction,
     LoadSource,
+    groups_of,
     keys_text,
     read_loads,
     send_request,
+    topic_of,
 )
 from .views.source import ResultT, Source
 from .views.values import FirstPosition, Listing, Member, StoredMessage, listing, under_origin_topic
@@ -80,29 +76,14 @@ class ServerView:
         attributes: Mapping[str, str] | None = None,
     ) -> str:
         """As `topic`, with the name as it is. `TestingError` for a name or a number that is not allowed."""
-        refusal = topic_refusal(full_name, emulate=self._source.emulate)
-        if refusal is not None:
-            raise TestingError(refusal)
-        if isinstance(queues, bool) or not isinstance(queues, int) or not 1 <= queues <= MAX_QUEUES:
-            raise TestingError(
-                f"topic {full_name}: queues must be a whole number from 1 to {MAX_QUEUES}, got {queues!r}"
-            )
-        config = TopicConfig(
-            topic_name=full_name,
-            read_queue_nums=queues,
-            write_queue_nums=queues,
-            order=order,
-            attributes={f"+{name}": value for name, value in (attributes or {}).items()},
-        )
+        content = {"queues": queues, "order": order, "attributes": attributes}
+        config = topic_of(full_name, content, "topic", emulate=self._source.emulate)
         self._source.run(self._source.load(Load(topics=(config,))))
         return full_name
 
     def make_group(self, full_name: str) -> str:
         """As `group`, with the name as it is."""
-        refusal = group_refusal(full_name)
-        if refusal is not None:
-            raise TestingError(refusal)
-        self._source.run(self._source.load(Load(groups=(full_name,))))
+        self._source.run(self._source.load(Load(groups=groups_of((full_name,), ""))))
         return full_name
 
     # -- messages in

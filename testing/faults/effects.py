@@ -40,6 +40,8 @@ class Effect:
     """Also applies to requests of the broker to its clients."""
     why_no_rpc: str = ""
     """Why it cannot be done to the reply of a gRPC call; empty if it can."""
+    fail: Callable[[str, BaseException], None]
+    """Notes that a function of the test raised; set by the rule."""
 
     def arrived(self, exchange: Exchange) -> bool:
         return False
@@ -165,13 +167,11 @@ class Alter(Effect):
         fields: Mapping[str, object] | None,
         body: bytes | str | None,
         opaque: int | None,
-        fail: Callable[[str, BaseException], None],
     ) -> None:
         self._function = function
         self._fields = None if fields is None else wire_fields(fields)
         self._body = None if body is None else wire_body(body)
         self._opaque = opaque
-        self._fail = fail
         if opaque is not None:
             self.why_no_rpc = "a gRPC call has no opaque number"
 
@@ -180,7 +180,7 @@ class Alter(Effect):
         try:
             exchange.send(self._changed(changed, reply.command))
         except Exception as error:
-            self._fail("the function of alter", error)
+            self.fail("the function of alter", error)
             exchange.send(reply)
         return True
 
@@ -223,9 +223,8 @@ class Duplicate(Effect):
 class Control(Effect):
     name = "control"
 
-    def __init__(self, function: ControlFunction, fail: Callable[[str, BaseException], None]) -> None:
+    def __init__(self, function: ControlFunction) -> None:
         self._function = function
-        self._fail = fail
         self._running: set[asyncio.Future[None]] = set()
 
     def arrived(self, exchange: Exchange) -> bool:
@@ -271,7 +270,7 @@ class Control(Effect):
     def _refused(self, error: Exception) -> Reply:
         if isinstance(error, Refused):
             return Reply(error.code, remark=error.remark)
-        self._fail("the function of control", error)
+        self.fail("the function of control", error)
         return Reply("SYSTEM_ERROR", remark=f"{type(error).__name__}: {error}")
 
     def as_json(self) -> dict[str, Any]:

@@ -124,10 +124,8 @@ class Faults:
             raise WrongValueError(f"fields must map names to values, got {fields!r}", ["a mapping"])
         if opaque is not None:
             check_int("opaque", opaque, least=-(1 << 31), most=(1 << 31) - 1)
-        rule: list[Rule] = []
-        effect = Alter(function, fields, body, opaque, lambda what, error: rule[0].fail(what, error))
-        rule.append(self._made("alter", effect, dict(words), ("fields", "body", "opaque")))
-        return self._added(rule[0])
+        effect = Alter(function, fields, body, opaque)
+        return self._add("alter", effect, dict(words), ("fields", "body", "opaque"))
 
     def duplicate(self, **words: Unpack[RuleWords]) -> Rule:
         """Answer twice."""
@@ -140,10 +138,7 @@ class Faults:
             raise WrongValueError(
                 f"control takes a function of the request, got {function!r}", ["a function"]
             )
-        rule: list[Rule] = []
-        effect = Control(function, lambda what, error: rule[0].fail(what, error))
-        rule.append(self._made("control", effect, {"code": code, **words}, ("function",)))
-        return self._added(rule[0])
+        return self._add("control", Control(function), {"code": code, **words}, ("function",))
 
     # -- bytes and routes: until they are removed
 
@@ -235,13 +230,8 @@ class Faults:
     # -- inside
 
     def _add(self, name: str, effect: Effect, words: dict[str, Any], others: tuple[str, ...]) -> Rule:
-        return self._added(self._made(name, effect, words, others))
-
-    def _made(self, name: str, effect: Effect, words: dict[str, Any], others: tuple[str, ...]) -> Rule:
         match, uses = words_of(name, words, others=others)
-        return Rule(next(self._ids), match, uses, effect, self._removed)
-
-    def _added(self, rule: Rule) -> Rule:
+        rule = Rule(next(self._ids), match, uses, effect, self._removed)
         self._call(lambda: self._rules.add(rule))
         return rule
 

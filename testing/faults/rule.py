@@ -138,6 +138,7 @@ class Rule(AnyRule):
         self.match = match
         self.uses = uses
         self.effect = effect
+        effect.fail = self.fail
         self.errors: list[str] = []
         """What functions of the test raised; the test fails for it."""
         self._reached = 0

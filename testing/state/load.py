@@ -18,7 +18,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 from pocketmq.broker.errors import PeerError, Refusal
@@ -93,10 +93,32 @@ def read_load(source: LoadSource) -> Load:
 def topics_of(topics: object, where: str) -> tuple[TopicConfig, ...]:
     """Topics as a list of names, or as a map from a name to a number of queues or to more."""
     if isinstance(topics, Mapping):
-        return tuple(_topic_of(name, content, _in(where, "topics")) for name, content in topics.items())
-    return tuple(
-        _topic_of(name, DEFAULT_QUEUES, _in(where, "topics"))
-        for name in names_of(topics, _in(where, "topics"))
+        return tuple(topic_of(name, content, _in(where, "topics")) for name, content in topics.items())
+    names = names_of(topics, _in(where, "topics"))
+    return tuple(topic_of(name, DEFAULT_QUEUES, _in(where, "topics")) for name in names)
+
+
+def topic_of(name: object, content: object, where: str, *, emulate: Literal[4, 5] = 5) -> TopicConfig:
+    """One topic; its content is a number of queues, or a map."""
+    if not isinstance(name, str):
+        raise LoadError(f"{where}: a name must be a text, got {name!r}")
+    fields: Mapping[Any, Any] = content if isinstance(content, Mapping) else {"queues": content}
+    where = f"{where}: {name}"
+    _refuse_others(fields, _TOPIC_FIELDS, where)
+    if (refusal := topic_refusal(name, emulate=emulate)) is not None:
+        raise LoadError(f"{where}: {refusal}")
+    queues, order = fields.get("queues", DEFAULT_QUEUES), fields.get("order", False)
+    if isinstance(queues, bool) or not isinstance(queues, int) or not 1 <= queues <= MAX_QUEUES:
+        raise LoadError(f"{where}: queues must be a whole number from 1 to {MAX_QUEUES}, got {queues!r}")
+    if not isinstance(order, bool):
+        raise LoadError(f"{where}: order must be true or false, got {order!r}")
+    attributes = _texts(fields.get("attributes"), f"{where}: attributes")
+    return TopicConfig(
+        topic_name=name,
+        read_queue_nums=queues,
+        write_queue_nums=queues,
+        order=order,
+        attributes={f"+{key}": value for key, value in attributes.items()},
     )
 
 
@@ -150,29 +172,6 @@ def _load_of(content: Mapping[Any, Any], where: str) -> Load:
         topics=topics_of(content.get("topics") or {}, where),
         groups=groups_of(content.get("groups") or [], where),
         messages=tuple(_message_of(one, f"{where}: message {n}") for n, one in enumerate(messages, 1)),
-    )
-
-
-def _topic_of(name: object, content: object, where: str) -> TopicConfig:
-    if not isinstance(name, str):
-        raise LoadError(f"{where}: a name must be a text, got {name!r}")
-    fields: Mapping[Any, Any] = content if isinstance(content, Mapping) else {"queues": content}
-    where = f"{where}: {name}"
-    _refuse_others(fields, _TOPIC_FIELDS, where)
-    if (refusal := topic_refusal(name, emulate=5)) is not None:
-        raise LoadError(f"{where}: {refusal}")
-    queues, order = fields.get("queues", DEFAULT_QUEUES), fields.get("order", False)
-    if isinstance(queues, bool) or not isinstance(queues, int) or not 1 <= queues <= MAX_QUEUES:
-        raise LoadError(f"{where}: queues must be a whole number from 1 to {MAX_QUEUES}, got {queues!r}")
-    if not isinstance(order, bool):
-        raise LoadError(f"{where}: order must be true or false, got {order!r}")
-    attributes = _texts(fields.get("attributes"), f"{where}: attributes")
-    return TopicConfig(
-        topic_name=name,
-        read_queue_nums=queues,
-        write_queue_nums=queues,
-        order=order,
-        attributes={f"+{key}": value for key, value in attributes.items()},
     )
 
 
