@@ -69,9 +69,11 @@ class Snapshot:
     def to_bytes(self) -> bytes:
         """The content of a .pocketmq file."""
         if self._data is None:
-            state = msgspec.msgpack.encode(self.state)
+            import msgpack
+
+            state = msgpack.packb(msgspec.to_builtins(self.state, builtin_types=(bytes,)), use_bin_type=True)
             head = {"format": FORMAT, "version": VERSION, "crc32": zlib.crc32(state), "state": state}
-            self._data = msgspec.msgpack.encode(head)
+            self._data = msgpack.packb(head, use_bin_type=True)
         return self._data
 
     def save(self, path: str | Path) -> None:
@@ -101,7 +103,7 @@ def snapshot_of(data: bytes, where: str = "the snapshot") -> Snapshot:
     """The snapshot with these bytes. Raises `SnapshotError` for any others; nothing else is ever raised."""
     if len(data) > _MAX_BYTES:
         raise SnapshotError(f"{where} must have at most {_MAX_BYTES >> 20} MiB")
-    head = _unpacked(data, Any, where)
+    head = _unpacked(data, where)
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise SnapshotError(f"{where} is not a snapshot of PocketMQ")
     if head.get("version") != VERSION:
@@ -111,7 +113,10 @@ def snapshot_of(data: bytes, where: str = "the snapshot") -> Snapshot:
     state = head.get("state")
     if not isinstance(state, bytes) or zlib.crc32(state) != head.get("crc32"):
         raise SnapshotError(f"{where} is damaged: its checksum is not that of its content")
-    decoded: State = _unpacked(state, State, where)
+    try:
+        decoded = msgspec.convert(_unpacked(state, where), State, builtin_types=(bytes,))
+    except msgspec.ValidationError as error:
+        raise SnapshotError(f"{where} is damaged: {error}") from error
     for number, record in enumerate(decoded.records):
         if (
             len(record) < _LEAST_RECORD
@@ -122,10 +127,12 @@ def snapshot_of(data: bytes, where: str = "the snapshot") -> Snapshot:
     return Snapshot(decoded)
 
 
-def _unpacked(data: bytes, kind: Any, where: str) -> Any:
+def _unpacked(data: bytes, where: str) -> Any:
+    import msgpack
+
     try:
-        return msgspec.msgpack.decode(data, type=kind)
-    except (ValueError, TypeError, RecursionError) as error:
+        return msgpack.unpackb(data, raw=False, strict_map_key=False)
+    except (ValueError, TypeError, OverflowError, msgpack.UnpackException, RecursionError) as error:
         raise SnapshotError(f"{where} is cut short or damaged: {error or type(error).__name__}") from error
 
 
