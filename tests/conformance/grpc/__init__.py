@@ -10,5 +10,5 @@ conversations.py       all of them; `recorded/` has what the official proxy answ
 test_conversations.py  ours, every day; the official proxy, at night
 java_clients.py        official Java clients of two versions
 test_java.py           a Java producer, with and without TLS and credentials
-test_document.py       the first programs of docs/grpc.md
+test_document.py       the programs of docs/grpc.md
 """

@@ -1,4 +1,4 @@
-"""The first programs of docs/grpc.md, word for word: they are run at a server without topics and groups."""
+"""The programs of docs/grpc.md, word for word: the first ones at a server without topics and groups."""
 
 import os
 import re
@@ -104,3 +104,19 @@ def test_the_first_program_of_the_document_runs(
         )
     assert ended.returncode == 0, ended.stderr[-3000:]
     assert "got hello" in ended.stdout
+
+
+@pytest.mark.timeout(400)
+def test_the_test_of_the_document_passes(tmp_path: Path) -> None:
+    [text] = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)[1:]
+    (tmp_path / "test_document.py").write_text(text, encoding="utf-8")
+    try:
+        environment = {**os.environ, "PYTHONPATH": str(grpc_python_packages())}
+    except PeersUnavailable as error:
+        pytest.skip(str(error))
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stdout[-3000:]
+    assert "1 passed" in ended.stdout
