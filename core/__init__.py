@@ -1,7 +1,8 @@
 """The native core and, beside each of its functions, the same rule in plain Python.
 
-    sends.py            a pass of frames  ->  sends as numbers and spans; sends  ->  messages
+    sends.py            a pass of frames  ->  sends and ends as numbers and spans; sends  ->  messages
     properties.py       a property text   ->  the text that a record stores
+    copies.py           records           ->  what messages that are stored anew have of them
     records.py          messages          ->  records, queue entries and index keys
     replies.py          what was stored   ->  the replies of a pass
     index_entries.py    index keys        ->  entries of an index file

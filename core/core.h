@@ -86,6 +86,12 @@ static inline PyObject *or_none(PyObject *made)
     return made != NULL || PyErr_Occurred() ? made : Py_NewRef(Py_None);
 }
 
+/* A tuple of so many objects, whose references it takes; NULL if one is NULL. */
+PyObject *tuple_of(PyTypeObject *type, Py_ssize_t count, PyObject **objects);
+
+/* The decimal number of a text in the form in which a program writes it; 0 for any other text. */
+int read_number(struct span s, long long *number);
+
 /* Continue Java's hash of a text over the UTF-16 units of another; 0 if that is not UTF-8. */
 int extend_hash(uint32_t *hash, const uint8_t *p, const uint8_t *end);
 
@@ -96,6 +102,7 @@ PyObject *read_sends(PyObject *self, PyObject *args);
 PyObject *restate(PyObject *self, PyObject *args);
 PyObject *values_of(PyObject *self, PyObject *args);
 PyObject *messages_of(PyObject *self, PyObject *args);
+PyObject *read_copies(PyObject *self, PyObject *args);
 PyObject *map_of_text(PyObject *self, PyObject *text);
 PyObject *text_of_map(PyObject *self, PyObject *args);
 PyObject *pack_records(PyObject *self, PyObject *args);

@@ -4,13 +4,14 @@
 #include "core.h"
 
 /* Counts the changes of what the functions take and return; `choice.py` has the same number. */
-enum { FORMAT = 9 };
+enum { FORMAT = 10 };
 
 static PyMethodDef functions[] = {
     {"read_sends", read_sends, METH_VARARGS, "See sends.py."},
     {"restate", restate, METH_VARARGS, "See properties.py."},
     {"values_of", values_of, METH_VARARGS, "See properties.py."},
     {"messages_of", messages_of, METH_VARARGS, "See sends.py."},
+    {"read_copies", read_copies, METH_VARARGS, "See copies.py."},
     {"map_of_text", map_of_text, METH_O, "See properties.py."},
     {"text_of_map", text_of_map, METH_VARARGS, "See properties.py."},
     {"pack_records", pack_records, METH_VARARGS, "See records.py."},

@@ -2,7 +2,7 @@
 
 #include "core.h"
 
-enum { MOST_PAIRS = 96 };
+enum { MOST_PAIRS = 96, MAX_COPY_KIND_BYTES = 4096, FIXED_KIND_BYTES = 12 };
 
 /* The character that begins at p; returns where the next one begins, NULL for bytes that are not UTF-8. */
 static inline const uint8_t *next_character(const uint8_t *p, const uint8_t *end, uint32_t *character)
@@ -176,17 +176,23 @@ static int change_span(struct map *map, PyObject *value, PyObject *send, struct 
     return 1;
 }
 
-/* The changed properties of a text; 0 if that fails, without an exception if Python has to do it. */
-static int read_map(struct map *map, struct span text, PyObject *changes, PyObject *send)
+/* The properties of a text; 0 if Python has to read it. */
+static int read_map(struct map *map, struct span text)
 {
     struct pair pair;
-    struct span name, value;
     map->count = 0;
     if (!is_utf8(text.at, text.end))
         return 0;
     for (const uint8_t *p = text.at; next_pair(p, text.end, &pair); p = pair.next)
         if (!put(map, pair.name, pair.value))
             return 0;
+    return 1;
+}
+
+/* 0 if that fails, without an exception if Python has to do it. */
+static int change_map(struct map *map, PyObject *changes, PyObject *send)
+{
+    struct span name, value;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(changes); i += 2) {
         if (!text_span(PyTuple_GET_ITEM(changes, i), &name) ||
             !change_span(map, PyTuple_GET_ITEM(changes, i + 1), send, &value) || !put(map, name, value))
@@ -195,10 +201,19 @@ static int read_map(struct map *map, struct span text, PyObject *changes, PyObje
     return 1;
 }
 
+/* The value of a property; no bytes if the map does not have it. */
+static struct span find_value(const struct map *map, struct span name)
+{
+    for (int i = 0; i < map->count; i++)
+        if (span_is(map->entries[i].name, (const char *)name.at, span_bytes(name)))
+            return map->entries[i].value;
+    return (struct span){NULL, NULL};
+}
+
 static PyObject *restated(struct span text, PyObject *changes, PyObject *send, uint32_t buckets, int has_final_separator)
 {
     struct map map;
-    return read_map(&map, text, changes, send) ? text_of(&map, buckets, has_final_separator) : NULL;
+    return read_map(&map, text) && change_map(&map, changes, send) ? text_of(&map, buckets, has_final_separator) : NULL;
 }
 
 static int are_possible(PyObject *changes, uint32_t buckets)
@@ -231,18 +246,14 @@ PyObject *values_of(PyObject *self, PyObject *args)
     struct map map;
     if (!PyArg_ParseTuple(args, "y*O!O!", &text, &PyTuple_Type, &changes, &PyTuple_Type, &names))
         return NULL;
-    if (are_possible(changes, 1) && read_map(&map, span_of(&text), changes, NULL))
+    if (are_possible(changes, 1) && read_map(&map, span_of(&text)) && change_map(&map, changes, NULL))
         values = PyTuple_New(PyTuple_GET_SIZE(names));
     for (Py_ssize_t i = 0; values != NULL && i < PyTuple_GET_SIZE(names); i++) {
         PyObject *value = NULL;
         if (text_span(PyTuple_GET_ITEM(names, i), &name)) {
-            int at = 0;
-            while (at < map.count && !span_is(map.entries[at].name, (const char *)name.at, span_bytes(name)))
-                at++;
-            if (at == map.count)
-                value = Py_NewRef(Py_None);
-            else
-                value = PyUnicode_FromStringAndSize((const char *)map.entries[at].value.at, span_bytes(map.entries[at].value));
+            struct span found = find_value(&map, name);
+            value = found.at == NULL ? Py_NewRef(Py_None)
+                                     : PyUnicode_FromStringAndSize((const char *)found.at, span_bytes(found));
         }
         if (value == NULL)
             Py_CLEAR(values);
@@ -337,6 +348,90 @@ PyObject *messages_of(PyObject *self, PyObject *args)
     }
     Py_XDECREF(zero);
     return messages;
+}
+
+/* What copies of a record share: queue id, flag, sysFlag, hosts and reconsumeTimes, topic, and the values of properties;
+   the newest if that is the same. NULL without an exception if it is long. */
+static PyObject *kind_of_copy(const uint8_t *p, const struct record *record, const struct map *map, PyObject *names, PyObject *newest)
+{
+    uint8_t kind[MAX_COPY_KIND_BYTES], *to = kind + FIXED_KIND_BYTES;
+    Py_ssize_t born_bytes = record->sys_flag & BORN_HOST_IPV6 ? 20 : 8;
+    const uint8_t *store_host = p + BORN_HOST_AT + born_bytes + 8, *behind = p + record->body_at - 12;
+    struct span name, value = {p + record->topic_at, p + record->topic_end};
+    memcpy(kind, p + QUEUE_ID_AT, 8), memcpy(kind + 8, p + SYS_FLAG_AT, 4);
+    memcpy(to, p + BORN_HOST_AT, born_bytes), to += born_bytes;
+    memcpy(to, store_host, behind - store_host), to += behind - store_host;
+    for (Py_ssize_t i = 0;; i++) {
+        if (span_bytes(value) > kind + sizeof kind - to - 4)
+            return NULL;
+        put32(to, (uint32_t)span_bytes(value)), to += 4;
+        if (value.at != NULL)
+            memcpy(to, value.at, span_bytes(value)), to += span_bytes(value);
+        if (i == PyTuple_GET_SIZE(names))
+            break;
+        if (!text_span(PyTuple_GET_ITEM(names, i), &name))
+            return NULL;
+        value = find_value(map, name);
+    }
+    if (newest != NULL && PyBytes_GET_SIZE(newest) == to - kind && memcmp(PyBytes_AS_STRING(newest), kind, to - kind) == 0)
+        return Py_NewRef(newest);
+    return PyBytes_FromStringAndSize((char *)kind, to - kind);
+}
+
+/* A `Copy` of the record at byte `at`; NULL without an exception if there is none, or Python has to read it. */
+static PyObject *read_copy(PyObject *log, const Py_buffer *bytes, Py_ssize_t at, int64_t position, PyObject *names,
+                           struct span number_name, PyObject *changes, uint32_t buckets, int has_final_separator, PyObject *newest)
+{
+    const uint8_t *p = (const uint8_t *)bytes->buf + at;
+    struct record record;
+    struct map map;
+    long long number;
+    if (!read_record(p, bytes->len - at, &record) || (int64_t)get64(p + POSITION_AT) != position ||
+        !read_map(&map, (struct span){p + record.topic_end + 2, p + record.size}) ||
+        !read_number(find_value(&map, number_name), &number))
+        return NULL;
+    PyObject *kind = kind_of_copy(p, &record, &map, names, newest);
+    if (kind == NULL || !change_map(&map, changes, NULL)) {
+        Py_XDECREF(kind);
+        return NULL;
+    }
+    PyObject *items[] = {kind,
+                         PyLong_FromLongLong((int64_t)get64(p + QUEUE_OFFSET_AT)),
+                         PyLong_FromLongLong(number),
+                         PyLong_FromLongLong((int64_t)get64(p + BORN_TIMESTAMP_AT)),
+                         PySequence_GetSlice(log, at + record.body_at, at + record.body_end),
+                         text_of(&map, buckets, has_final_separator)};
+    return tuple_of(&PyTuple_Type, 6, items);
+}
+
+PyObject *read_copies(PyObject *self, PyObject *args)
+{
+    PyObject *log, *positions, *names, *number_name, *changes, *newest = NULL;
+    Py_buffer bytes;
+    struct span number_text;
+    long long base;
+    unsigned int buckets;
+    int has_final_separator;
+    if (!PyArg_ParseTuple(args, "OLO!O!OO!Ip", &log, &base, &PyList_Type, &positions, &PyTuple_Type, &names, &number_name,
+                          &PyTuple_Type, &changes, &buckets, &has_final_separator) ||
+        !are_possible(changes, buckets) || !text_span(number_name, &number_text) || PyObject_GetBuffer(log, &bytes, PyBUF_SIMPLE) < 0)
+        return NULL;
+    PyObject *copies = PyList_New(0);
+    for (Py_ssize_t i = 0; copies != NULL && i < PyList_GET_SIZE(positions); i++) {
+        long long position = PyLong_AsLongLong(PyList_GET_ITEM(positions, i));
+        PyObject *copy = NULL;
+        if (!PyErr_Occurred() && position >= base && (uint64_t)position - (uint64_t)base < (uint64_t)bytes.len)
+            copy = read_copy(log, &bytes, (Py_ssize_t)(position - base), position, names, number_text, changes, buckets,
+                             has_final_separator, newest);
+        if (copy != NULL)
+            newest = PyTuple_GET_ITEM(copy, 0); /* the list keeps it */
+        copy = or_none(copy);
+        if (copy == NULL || PyList_Append(copies, copy) < 0)
+            Py_CLEAR(copies);
+        Py_XDECREF(copy);
+    }
+    PyBuffer_Release(&bytes);
+    return copies;
 }
 
 PyObject *map_of_text(PyObject *self, PyObject *text_in)

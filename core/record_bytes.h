@@ -6,6 +6,7 @@
 #include <Python.h>
 #include <stdint.h>
 
+enum { QUEUE_ID_AT = 12, QUEUE_OFFSET_AT = 20, POSITION_AT = 28, SYS_FLAG_AT = 36, BORN_TIMESTAMP_AT = 40, BORN_HOST_AT = 48 };
 enum { BODY_AT = 88, BORN_HOST_IPV6 = 1 << 4, STORE_HOST_IPV6 = 1 << 5, LONGER_HOST_BYTES = 12 };
 #define MAGIC_V1 0xDAA320A7u
 #define MAGIC_V2 (MAGIC_V1 + 4)

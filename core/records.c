@@ -342,10 +342,9 @@ static int read_item(PyObject *message, struct item *item)
     return 1;
 }
 
-/* A tuple of so many objects, whose references it takes; NULL with an exception set if one is NULL. */
-static PyObject *tuple_of(Py_ssize_t count, PyObject **objects)
+PyObject *tuple_of(PyTypeObject *type, Py_ssize_t count, PyObject **objects)
 {
-    PyObject *tuple = PyTuple_New(count);
+    PyObject *tuple = type->tp_alloc(type, count);
     for (Py_ssize_t i = 0; i < count; i++) {
         if (objects[i] == NULL)
             Py_CLEAR(tuple);
@@ -374,7 +373,7 @@ static PyObject *list_queues(const struct listed *listed, const struct item *ite
         }
         PyObject *parts[] = {Py_NewRef(queue->object), PyLong_FromLongLong(queue->first), own,
                              PyLong_FromLongLong(queue->start), PyLong_FromLongLong(queue->end)};
-        PyObject *part = tuple_of(5, parts);
+        PyObject *part = tuple_of(&PyTuple_Type, 5, parts);
         if (part == NULL || PyList_Append(queues, part) < 0)
             Py_CLEAR(queues);
         Py_XDECREF(part);
@@ -388,7 +387,7 @@ static int list_runs(struct listed *listed, const struct item *items, Py_ssize_t
     for (Py_ssize_t i = 0; i < done; i++) {
         PyObject *parts[] = {Py_NewRef(items[i].queue == NULL ? Py_None : items[i].queue->object),
                              PyLong_FromLongLong(items[i].queue_offset), PyLong_FromSsize_t(items[i].records)};
-        PyObject *run = tuple_of(3, parts);
+        PyObject *run = tuple_of(&PyTuple_Type, 3, parts);
         int failed = run == NULL || PyList_Append(listed->runs, run) < 0 ||
                      PyList_Append(listed->texts, PyTuple_GET_ITEM(PyList_GET_ITEM(messages, i), 3)) < 0;
         Py_XDECREF(run);
@@ -449,7 +448,7 @@ PyObject *pack_records(PyObject *self, PyObject *args)
                              Py_NewRef(listed.sizes), entries,
                              PyBytes_FromStringAndSize((char *)listed.keys, listed.key_bytes), Py_NewRef(listed.texts),
                              entries == NULL ? NULL : list_queues(&listed, items, done, entries)};
-        result = tuple_of(8, parts);
+        result = tuple_of(&PyTuple_Type, 8, parts);
     }
     if (result != NULL && !count_on(&listed))
         Py_CLEAR(result);

@@ -1,10 +1,11 @@
-/* Reads the frames of a pass. A send of one message or a batch becomes a `Send`: see sends.py, which has the same rules
-   in Python. Any other frame is only cut; its header is decoded elsewhere. */
+/* Reads the frames of a pass. A send of one message or a batch becomes a `Send`, the end of a transaction an `End`: see
+   sends.py, which has the same rules in Python. Any other frame is only cut; its header is decoded elsewhere. */
 
 #include "core.h"
 
-enum { SEND = 10, SEND_V2 = 310, SEND_BATCH = 320 };
-enum { OPAQUE, QUEUE_ID, BORN, PROPERTIES, VALUES };
+enum { SEND = 10, END = 37, SEND_V2 = 310, SEND_BATCH = 320 };
+enum { OPAQUE, QUEUE_ID, BORN, PROPERTIES, NEEDED, TRANSACTION_ID = NEEDED, VALUES };
+enum { QUEUE_OFFSET = QUEUE_ID, POSITION = BORN, MESSAGE_ID = PROPERTIES }; /* of an end */
 enum { MAX_KIND_BYTES = 4096, MAX_DIGITS = 18, RESPONSE_FLAG = 1, JSON_FORM = 0, BINARY_FORM = 1 };
 enum { PREFIX_BYTES = 8, BINARY_HEAD_BYTES = 17, MAX_JSON_BYTES = 20000 };
 
@@ -24,13 +25,14 @@ enum { SPECIALS = sizeof special / sizeof *special };
 struct header {
     uint32_t form;
     const uint8_t *start, *end;
-    /* The values that differ from send to send, in the order of the enumeration, and what is cut out for each. */
+    long long code;
+    /* The values that differ from request to request, in the order of the enumeration, and what is cut out for each. */
+    int values;
     struct span value[VALUES], cut[VALUES];
     long long number[3];
 };
 
-/* The decimal number of a text in the form in which a program writes it; 0 for any other text. */
-static int read_number(struct span s, long long *number)
+int read_number(struct span s, long long *number)
 {
     const uint8_t *p = s.at;
     int minus = p < s.end && *p == '-';
@@ -47,9 +49,17 @@ static int read_number(struct span s, long long *number)
     return 1;
 }
 
+static int is_read(long long code)
+{
+    return code == SEND || code == SEND_V2 || code == SEND_BATCH || code == END;
+}
+
 /* Which value a field is for requests of a code; -1 for a field that repeats. */
 static int value_of(long long code, struct span name)
 {
+    if (code == END)
+        return IS(name, "tranStateTableOffset") ? QUEUE_OFFSET : IS(name, "commitLogOffset") ? POSITION
+               : IS(name, "msgId") ? MESSAGE_ID : IS(name, "transactionId") ? TRANSACTION_ID : -1;
     if (code == SEND)
         return IS(name, "queueId") ? QUEUE_ID : IS(name, "bornTimestamp") ? BORN : IS(name, "properties") ? PROPERTIES : -1;
     if (span_bytes(name) != 1)
@@ -165,6 +175,13 @@ static int read_int32(struct span s, long long *number)
     return read_number(s, number) && *number == (int32_t)*number;
 }
 
+/* Whether all values were seen that such requests need, and which these are. */
+static int has_needed(struct header *h, long long code, uint32_t seen)
+{
+    h->code = code, h->values = seen & 1u << TRANSACTION_ID ? VALUES : NEEDED;
+    return (seen & ((1u << NEEDED) - 1)) == (1u << NEEDED) - 1;
+}
+
 /* 0 for whatever the ordinary decoder may read in another way, or not at all. */
 static int read_json(struct header *h)
 {
@@ -172,7 +189,7 @@ static int read_json(struct header *h)
     long long code = json_code(p, end), found_code = -1, flag = 0;
     long long version;
     uint32_t seen = 0, has_fields = 0, has_flag = 0;
-    if ((code != SEND && code != SEND_V2 && code != SEND_BATCH) || p >= end || *p != '{' ||
+    if (!is_read(code) || p >= end || *p != '{' ||
         h->end - h->start > MAX_JSON_BYTES || !is_utf8(h->start, h->end))
         return 0;
     p++;
@@ -217,7 +234,7 @@ static int read_json(struct header *h)
         else
             return 0;
     }
-    return skip_blanks(p + 1, end) == end && found_code == code && !(flag & RESPONSE_FLAG) && seen == (1u << VALUES) - 1;
+    return skip_blanks(p + 1, end) == end && found_code == code && !(flag & RESPONSE_FLAG) && has_needed(h, code, seen);
 }
 
 static int read_binary(struct header *h)
@@ -226,7 +243,7 @@ static int read_binary(struct header *h)
     if (end - p < BINARY_HEAD_BYTES + 4)
         return 0;
     int code = p[0] << 8 | p[1];
-    if ((code != SEND && code != SEND_V2 && code != SEND_BATCH) || p[12] & RESPONSE_FLAG)
+    if (!is_read(code) || p[12] & RESPONSE_FLAG || (code == END && end - p > MAX_JSON_BYTES))
         return 0;
     uint32_t remark_bytes = get32(p + 13), seen = 1u << OPAQUE;
     h->cut[OPAQUE].at = p + 5, h->cut[OPAQUE].end = p + 9;
@@ -258,8 +275,9 @@ static int read_binary(struct header *h)
         }
         p = value.end;
     }
-    struct span text = h->value[PROPERTIES];
-    return seen == (1u << VALUES) - 1 && text.at < text.end && is_utf8(text.at, text.end);
+    struct span text = h->value[PROPERTIES], id = h->value[TRANSACTION_ID];
+    return has_needed(h, code, seen) && text.at < text.end && is_utf8(text.at, text.end) &&
+           (h->values == NEEDED || (id.at < id.end && is_utf8(id.at, id.end)));
 }
 
 /* The text of a JSON string, whose escapes have been read before. */
@@ -304,8 +322,8 @@ static PyObject *kind_of(const struct header *h, uint32_t mask, PyObject *newest
     uint8_t kind[MAX_KIND_BYTES];
     Py_ssize_t bytes = 0;
     const uint8_t *p = h->start;
-    int order[VALUES] = {0, 1, 2, 3};
-    for (int i = 1; i < VALUES; i++)
+    int order[VALUES] = {0, 1, 2, 3, 4};
+    for (int i = 1; i < h->values; i++)
         for (int k = i; k > 0 && h->cut[order[k]].at < h->cut[order[k - 1]].at; k--) {
             int swapped = order[k];
             order[k] = order[k - 1], order[k - 1] = swapped;
@@ -320,12 +338,12 @@ static PyObject *kind_of(const struct header *h, uint32_t mask, PyObject *newest
         memcpy(kind + bytes, p + 9, BINARY_HEAD_BYTES - 9), bytes += BINARY_HEAD_BYTES - 9;
         p += BINARY_HEAD_BYTES + 4;
     }
-    for (int i = h->form == BINARY_FORM; i <= VALUES; i++) {
-        const uint8_t *end = i < VALUES ? h->cut[order[i]].at : h->end;
+    for (int i = h->form == BINARY_FORM; i <= h->values; i++) {
+        const uint8_t *end = i < h->values ? h->cut[order[i]].at : h->end;
         if (end - p > MAX_KIND_BYTES - bytes)
             return NULL;
         memcpy(kind + bytes, p, end - p), bytes += end - p;
-        if (i < VALUES)
+        if (i < h->values)
             p = h->cut[order[i]].end;
     }
     if (PyBytes_CheckExact(newest) && PyBytes_GET_SIZE(newest) == bytes && memcmp(PyBytes_AS_STRING(newest), kind, bytes) == 0)
@@ -333,59 +351,55 @@ static PyObject *kind_of(const struct header *h, uint32_t mask, PyObject *newest
     return PyBytes_FromStringAndSize((char *)kind, bytes);
 }
 
-/* A `Send`; NULL without an exception if the frame is to be decoded instead. */
-static PyObject *make_send(PyTypeObject *type, struct header *h, PyObject *view, PyObject *newest, Py_ssize_t header_at,
-                           Py_ssize_t body_at, Py_ssize_t end)
+/* A `Send` or an `End`; NULL without an exception if the frame is to be decoded instead. */
+static PyObject *make_frame(PyTypeObject *type, struct header *h, PyObject *view, PyObject *newest, Py_ssize_t header_at,
+                            Py_ssize_t body_at, Py_ssize_t end)
 {
-    uint32_t mask;
+    uint32_t mask = 0;
     struct span unique_id;
-    int is_json = h->form == JSON_FORM;
+    int is_json = h->form == JSON_FORM, is_end = h->code == END;
     for (int i = is_json ? OPAQUE : QUEUE_ID; i <= BORN; i++)
         if (!read_number(h->value[i], &h->number[i]))
             return NULL;
-    if (h->number[OPAQUE] != (int32_t)h->number[OPAQUE] || h->number[QUEUE_ID] != (int32_t)h->number[QUEUE_ID])
+    if (h->number[OPAQUE] != (int32_t)h->number[OPAQUE] || (!is_end && h->number[QUEUE_ID] != (int32_t)h->number[QUEUE_ID]))
         return NULL;
-    PyObject *text = is_json ? unescaped(h->value[PROPERTIES])
-                             : PyBytes_FromStringAndSize((const char *)h->value[PROPERTIES].at, span_bytes(h->value[PROPERTIES]));
-    if (text == NULL)
+    PyObject *text = is_end    ? NULL
+                     : is_json ? unescaped(h->value[PROPERTIES])
+                               : PyBytes_FromStringAndSize((const char *)h->value[PROPERTIES].at, span_bytes(h->value[PROPERTIES]));
+    if (text != NULL) {
+        const uint8_t *first = (const uint8_t *)PyBytes_AS_STRING(text);
+        scan_special(first, first + PyBytes_GET_SIZE(text), &mask, &unique_id);
+    } else if (!is_end) {
         return NULL;
-    const uint8_t *first = (const uint8_t *)PyBytes_AS_STRING(text);
-    scan_special(first, first + PyBytes_GET_SIZE(text), &mask, &unique_id);
-    PyObject *items[10] = {
-        kind_of(h, mask, newest),
-        PyLong_FromLongLong(h->number[OPAQUE]),
-        PyLong_FromLongLong(h->number[QUEUE_ID]),
-        PyLong_FromLongLong(h->number[BORN]),
-        text,
-        unique_id.at == NULL ? Py_NewRef(Py_None) : PyBytes_FromStringAndSize((const char *)unique_id.at, span_bytes(unique_id)),
-        Py_NewRef(view),
-        PyLong_FromSsize_t(header_at),
-        PyLong_FromSsize_t(body_at),
-        PyLong_FromSsize_t(end),
-    };
-    PyObject *send = NULL;
-    int is_whole = 1;
-    for (int i = 0; i < 10; i++)
-        is_whole &= items[i] != NULL;
-    if (is_whole)
-        send = type->tp_alloc(type, 10);
-    for (int i = 0; i < 10; i++) {
-        if (send != NULL)
-            PyTuple_SET_ITEM(send, i, items[i]);
-        else
-            Py_XDECREF(items[i]);
     }
-    return send;
+    PyObject *items[SEND_ITEMS] = {kind_of(h, mask, newest)};
+    int count = OPAQUE_ITEM;
+    for (int i = OPAQUE; i <= BORN; i++)
+        items[count++] = PyLong_FromLongLong(h->number[i]);
+    if (!is_end) {
+        items[count++] = text;
+        items[count++] = unique_id.at == NULL
+                             ? Py_NewRef(Py_None)
+                             : PyBytes_FromStringAndSize((const char *)unique_id.at, span_bytes(unique_id));
+    }
+    items[count++] = Py_NewRef(view);
+    items[count++] = PyLong_FromSsize_t(header_at);
+    items[count++] = PyLong_FromSsize_t(body_at);
+    if (!is_end)
+        items[count++] = PyLong_FromSsize_t(end);
+    return tuple_of(type, count, items);
 }
 
 PyObject *read_sends(PyObject *self, PyObject *args)
 {
-    PyObject *view_in, *type, *decode, *frames, *newest;
+    PyObject *view_in, *type, *end_type, *decode, *frames, *newest;
     Py_ssize_t at, max_frame_bytes;
-    if (!PyArg_ParseTuple(args, "OnnOOO!O", &view_in, &at, &max_frame_bytes, &type, &decode, &PyList_Type, &frames, &newest))
+    if (!PyArg_ParseTuple(args, "OnnO!O!OO!O", &view_in, &at, &max_frame_bytes, &PyType_Type, &type, &PyType_Type, &end_type,
+                          &decode, &PyList_Type, &frames, &newest))
         return NULL;
-    if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, &PyTuple_Type) || at < 0) {
-        PyErr_SetString(PyExc_TypeError, "a class of tuples and a place in the bytes are expected");
+    if (!PyType_IsSubtype((PyTypeObject *)type, &PyTuple_Type) || !PyType_IsSubtype((PyTypeObject *)end_type, &PyTuple_Type) ||
+        at < 0) {
+        PyErr_SetString(PyExc_TypeError, "classes of tuples and a place in the bytes are expected");
         return NULL;
     }
     Py_buffer data;
@@ -393,7 +407,7 @@ PyObject *read_sends(PyObject *self, PyObject *args)
         return NULL;
     const uint8_t *first = data.buf;
     int failed = 0;
-    PyObject *kind = Py_NewRef(newest);
+    PyObject *kinds[] = {Py_NewRef(newest), Py_NewRef(Py_None)}; /* the newest of sends and of ends */
     while (!failed && data.len - at >= PREFIX_BYTES) {
         int64_t length = (int32_t)get32(first + at);
         uint32_t word = get32(first + at + 4);
@@ -402,17 +416,19 @@ PyObject *read_sends(PyObject *self, PyObject *args)
             break;
         PyObject *frame = NULL;
         struct header h = {.form = word >> 24, .start = first + header_at, .end = first + body_at};
-        if (body_at < end && (h.form == JSON_FORM ? read_json(&h) : h.form == BINARY_FORM && read_binary(&h)))
-            frame = make_send((PyTypeObject *)type, &h, view_in, kind, header_at, body_at, end);
+        if (body_at <= end && (h.form == JSON_FORM ? read_json(&h) : h.form == BINARY_FORM && read_binary(&h)) &&
+            (body_at < end || h.code == END))
+            frame = make_frame((PyTypeObject *)(h.code == END ? end_type : type), &h, view_in, kinds[h.code == END], header_at,
+                               body_at, end);
         if (frame != NULL)
-            Py_SETREF(kind, Py_NewRef(PyTuple_GET_ITEM(frame, 0)));
+            Py_SETREF(kinds[h.code == END], Py_NewRef(PyTuple_GET_ITEM(frame, 0)));
         else if (!PyErr_Occurred())
             frame = PyObject_CallFunction(decode, "OInnn", view_in, word, header_at, body_at, end);
         failed = frame == NULL || PyList_Append(frames, frame) < 0;
         Py_XDECREF(frame);
         at = end;
     }
-    Py_DECREF(kind);
+    Py_DECREF(kinds[0]), Py_DECREF(kinds[1]);
     PyBuffer_Release(&data);
     return failed ? NULL : PyLong_FromSsize_t(at);
 }

@@ -6,7 +6,7 @@
 /* The numbers of each record, and of each pair, one behind the other. */
 enum { START, SIZE, QUEUE_ID, QUEUE_OFFSET, POSITION, SYS_FLAG, STORE_TIME, BODY_BEGIN, BODY_END, TOPIC_BEGIN, TOPIC_END, TOPIC, COLUMNS };
 enum { ROW, NAME, VALUE_BEGIN, VALUE_END, PAIR_COLUMNS };
-enum { QUEUE_ID_AT = 12, QUEUE_OFFSET_AT = 20, POSITION_AT = 28, STORE_TIME_AT = 56 };
+enum { STORE_TIME_AT = 56 };
 enum { AHEAD = 8, TAIL_BYTES = 192, KNOWN_PAIRS = 16, NO_MEMORY = -2, NO_ROOM = -1 };
 
 /* A text that was met in this call; its place among them is its number. `row` and `pair`: its last pair. */

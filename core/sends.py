@@ -4,8 +4,9 @@
     kind                the header without these four values, and which special properties it has
 
 Whatever a broker decides about a send depends on its kind, not on the values; so it decides once for all sends of a
-kind (`broker/sending/decision.py`). A send whose header has an unusual form, such as a number with a leading zero, an
-escape beyond ASCII or bytes that are not UTF-8, is a `Command` like any other request.
+kind (`broker/sending/decision.py`). Ends of transactions (37) are read in the same way: their kind is the header
+without opaque, offset, position and ids. A request whose header has an unusual form, such as a number with a leading
+zero, an escape beyond ASCII or bytes that are not UTF-8, is a `Command` like any other.
 """
 
 import struct
@@ -15,7 +16,13 @@ from typing import Any, Final, NamedTuple
 from pocketmq.protocol.errors import FrameError
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
-from pocketmq.protocol.requests.send import AnySend, SendBatchMessage, SendMessage, SendMessageV2
+from pocketmq.protocol.requests.send import (
+    AnySend,
+    EndTransaction,
+    SendBatchMessage,
+    SendMessage,
+    SendMessageV2,
+)
 from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
 from pocketmq.protocol.wire.frame import FrameCutter, decode_header
 
@@ -41,12 +48,14 @@ SPECIAL: Final = (
 """Properties that say more about a send than what is stored. requests.c has the same list."""
 
 _VALUES: Final = {
+    EndTransaction.code: ("tranStateTableOffset", "commitLogOffset", "msgId"),
     SendMessage.code: ("queueId", "bornTimestamp", "properties"),
     SendMessageV2.code: ("e", "g", "i"),
     SendBatchMessage.code: ("e", "g", "i"),
 }
 _PREFIX: Final = struct.Struct(">iI")
 _MAX_KIND_BYTES: Final = 4096
+_MAX_END_BYTES: Final = 20_000
 
 
 class Send(NamedTuple):
@@ -82,10 +91,33 @@ class Send(NamedTuple):
 
     def decode(self) -> Command:
         """The request. Raises FrameError if the header cannot be read."""
-        _, word = _PREFIX.unpack_from(self.received, self.header_start - _PREFIX.size)
-        command = decode_header(word >> 24, self.received[self.header_start : self.body_start])
+        command = _decode(self.received, self.header_start, self.body_start)
         command.body = self.body
         return command
+
+
+class End(NamedTuple):
+    """The end of a transaction that is not decoded yet."""
+
+    kind: Hashable
+    """Equal for ends that differ in offset, position and ids only. At most 4 KiB."""
+    opaque: int
+    queue_offset: int
+    """Of the half message in its queue."""
+    position: int
+    """Of the half message in the log."""
+    received: memoryview
+    header_start: int
+    body_start: int
+
+    def decode(self) -> Command:
+        """The request. Raises FrameError if the header cannot be read."""
+        return _decode(self.received, self.header_start, self.body_start)
+
+
+def _decode(received: memoryview, header_start: int, body_start: int) -> Command:
+    _, word = _PREFIX.unpack_from(received, header_start - _PREFIX.size)
+    return decode_header(word >> 24, received[header_start:body_start])
 
 
 def frames_of(sends: Sequence[Send]) -> bytes:
@@ -118,7 +150,7 @@ def send_of(
 
 
 class RequestCutter(FrameCutter):
-    """Cuts the requests of a connection: those that store messages are `Send`s."""
+    """Cuts the requests of a connection: those that store messages are `Send`s, ends of transactions `End`s."""
 
     __slots__ = ("_newest",)
 
@@ -128,7 +160,7 @@ class RequestCutter(FrameCutter):
 
     def _cut(self, data: bytes | bytearray, frames: list[Any]) -> int:
         view = memoryview(data)
-        position = _read_sends(view, 0, self._max_frame_bytes, Send, self._decode, frames, self._newest)
+        position = _read_sends(view, 0, self._max_frame_bytes, Send, End, self._decode, frames, self._newest)
         if frames and frames[-1].__class__ is Send:
             self._newest = frames[-1].kind
         return position if position == len(data) else self._check_rest(data, position)
@@ -139,15 +171,16 @@ def read_sends(
     at: int,
     max_frame_bytes: int,
     make: type[Send],
+    make_end: type[End],
     decode: Callable[[memoryview, int, int, int, int], Any],
     frames: list[Any],
     newest: Hashable,
 ) -> int:
     """Cut whole frames from byte `at` on, up to one whose length is impossible; returns the byte behind the last.
 
-    Adds to `frames` a `Send` for each that stores messages, and for any other what `decode` makes of view, second
-    word, start of the header, start of the body and end; what it raises is raised. `newest` is a kind that the next
-    send may have: it is used again.
+    Adds to `frames` a `Send` for each that stores messages, an `End` for each 37, and for any other what `decode` makes
+    of view, second word, start of the header, start of the body and end; what it raises is raised. `newest` is a kind
+    that the next send may have: it is used again.
     """
     while len(view) - at >= _PREFIX.size:
         length, word = _PREFIX.unpack_from(view, at)
@@ -156,13 +189,15 @@ def read_sends(
             break
         header_start = at + _PREFIX.size
         body_start = header_start + (word & 0xFFFFFF)
-        send = _send_of(view, word, header_start, body_start, end) if body_start < end else None
-        frames.append(decode(view, word, header_start, body_start, end) if send is None else send)
+        found = _read_frame(view, word, header_start, body_start, end) if body_start <= end else None
+        frames.append(decode(view, word, header_start, body_start, end) if found is None else found)
         at = end
     return at
 
 
-def _send_of(view: memoryview, word: int, header_start: int, body_start: int, end: int) -> Send | None:
+def _read_frame(
+    view: memoryview, word: int, header_start: int, body_start: int, end: int
+) -> Send | End | None:
     try:
         command = decode_header(word >> 24, view[header_start:body_start])
     except FrameError:
@@ -170,32 +205,33 @@ def _send_of(view: memoryview, word: int, header_start: int, body_start: int, en
     fields, wanted = command.fields, _VALUES.get(command.code)
     if wanted is None or not fields or command.flag & RESPONSE_FLAG or not fields.keys() >= set(wanted):
         return None
-    queue_text, born_text, text = (fields.pop(name) for name in wanted)
-    if not _is_canonical(queue_text, 31) or not _is_canonical(born_text, 63):
+    is_end = command.code == EndTransaction.code
+    if (is_end and body_start - header_start > _MAX_END_BYTES) or (not is_end and body_start == end):
+        return None
+    first, second, text = (fields.pop(name) for name in wanted)
+    if not is_canonical(first, 63 if is_end else 31) or not is_canonical(second, 63):
         return None
     try:
         properties = text.encode()
     except UnicodeEncodeError:
         return None
-    seen = decode_properties(text)
+    has_id = is_end and fields.pop("transactionId", None) is not None
+    seen = {} if is_end else decode_properties(text)
     mask = tuple(name for name in SPECIAL if name in seen)
     kind = (
-        command.code,
-        command.flag,
-        command.header_type,
-        command.language,
-        command.version,
-        mask,
-        *fields.items(),
+        *(command.code, command.flag, command.header_type, command.language, command.version),
+        *(mask, has_id, *fields.items()),
     )
     if sum(len(name) + len(value) for name, value in fields.items()) > _MAX_KIND_BYTES:
         return None
+    if is_end:
+        return End(kind, command.opaque, int(first), int(second), view, header_start, body_start)
     unique_id = seen.get(names.UNIQ_KEY)
     return Send(
         kind,
         command.opaque,
-        int(queue_text),
-        int(born_text),
+        int(first),
+        int(second),
         properties,
         None if unique_id is None else unique_id.encode(),
         view,
@@ -205,7 +241,7 @@ def _send_of(view: memoryview, word: int, header_start: int, body_start: int, en
     )
 
 
-def _is_canonical(text: str, bits: int) -> bool:
+def is_canonical(text: str, bits: int) -> bool:
     """Whether a text is a number as a program writes it."""
     digits = text.removeprefix("-")
     if not digits.isascii() or not digits.isdecimal() or len(digits) > 18:

@@ -8,6 +8,7 @@ from pocketmq.broker.sending import reply_form
 from pocketmq.core import properties as core_properties
 from pocketmq.core import sends as core_sends
 from pocketmq.core.choice import in_python
+from pocketmq.store import message_store
 from pocketmq.store.log import commit_log
 from pocketmq.store.lookup import index_file
 
@@ -19,6 +20,7 @@ CORE: dict[str, tuple[object, str]] = {
     "restate": (core_properties, "_restate"),
     "map_of_text": (core_properties, "_map_of_text"),
     "text_of_map": (core_properties, "_text_of_map"),
+    "read_copies": (message_store, "read_copies"),
     "pack_records": (commit_log, "pack_records"),
     "add_entries": (index_file, "add_entries"),
 }

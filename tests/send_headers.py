@@ -5,7 +5,7 @@ import struct
 
 from hypothesis import strategies as st
 from pocketmq.core.choice import in_python
-from pocketmq.core.sends import SPECIAL, Send
+from pocketmq.core.sends import SPECIAL, End, Send
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import MAX_FRAME_BYTES, FrameCutter, encode_frame
@@ -13,6 +13,13 @@ from pocketmq.protocol.wire.frame import MAX_FRAME_BYTES, FrameCutter, encode_fr
 from property_texts import MANY_PAIRS, TEXTS
 
 LETTERS = {"queueId": "e", "bornTimestamp": "g", "properties": "i"}
+ENDING = {
+    "queueId": "tranStateTableOffset",
+    "bornTimestamp": "commitLogOffset",
+    "properties": "msgId",
+    "long": "transactionId",
+}
+"""Fields of an end of a transaction in the places of those of a send."""
 ODD_NUMBERS = [
     *("03", "+1", "-1", "-0", " 2", "٣", "", "1.0", "9" * 18, "9" * 19),
     *("1e3", "2147483648", "-2147483649", "null"),
@@ -21,12 +28,12 @@ ODD_NUMBERS = [
 
 def read(function, data: bytes, newest: object = None) -> tuple[int, list]:
     found: list = []
-    position = function(memoryview(data), 0, MAX_FRAME_BYTES, Send, place_of, found, newest)
+    position = function(memoryview(data), 0, MAX_FRAME_BYTES, Send, End, place_of, found, newest)
     return position, found
 
 
 def place_of(view: memoryview, *place: int) -> tuple[int, ...]:
-    """Of a frame that is no send: its second word, and where header and body lie."""
+    """Of a frame that is neither a send nor an end: its second word, and where header and body lie."""
     return place
 
 
@@ -38,25 +45,32 @@ def same_sends(native, data: bytes) -> None:
     assert len(in_c) == len(plain)
     both = []
     for frame, other in zip(in_c, plain, strict=True):
-        if isinstance(frame, Send):
-            assert isinstance(other, Send), "a send in C only"
+        if isinstance(frame, Send | End):
+            assert type(other) is type(frame), "in C only"
             assert frame[1:] == other[1:]
             both.append((frame, other))
-        elif isinstance(other, Send):
+        elif isinstance(other, Send | End):
             word, *places = frame
-            assert (word & 0xFFFFFF, places) == (other.body_start - other.header_start, [*other[7:]])
+            assert word & 0xFFFFFF == other.body_start - other.header_start
+            assert places[:2] == [other.header_start, other.body_start]
         else:
             assert frame == other
     for (frame, other), (next_frame, next_other) in itertools.combinations(both, 2):
         if frame.kind == next_frame.kind:
             assert other.kind == next_other.kind, "one kind in C, two in Python"
     for frame, _ in both:
-        assert decoded(frame.decode()) == decoded(*FrameCutter().feed(bytes(frame.frame)))
+        start = frame.header_start - 8
+        whole = data[start : start + 4 + int.from_bytes(data[start : start + 4], "big")]
+        [command] = FrameCutter().feed(whole)
+        if isinstance(frame, End):
+            command.body = None
+        assert decoded(frame.decode()) == decoded(command)
 
 
 def decoded(command: Command) -> tuple:
+    body = None if command.body is None else bytes(command.body)
     return (
-        *(command.code, command.opaque, command.flag, command.remark, command.fields, bytes(command.body)),
+        *(command.code, command.opaque, command.flag, command.remark, command.fields, body),
         *(command.language, command.version, command.header_type),
     )
 
@@ -92,9 +106,12 @@ SEND_FIELDS = st.fixed_dictionaries(
 
 
 def shaped(fields: dict, code: int, missing: str | None, order: int) -> dict[str, str]:
+    if code == 37:
+        fields = {ENDING.get(name, name): value for name, value in fields.items()}
+        missing = ENDING.get(missing, missing)
     names = sorted(name for name in fields if name != missing)
     names = list(next(itertools.islice(itertools.permutations(names), order, None), names))
-    return {(name if code == 10 else LETTERS.get(name, name)): fields[name] for name in names}
+    return {(name if code in (10, 37) else LETTERS.get(name, name)): fields[name] for name in names}
 
 
 def commands(
@@ -108,7 +125,7 @@ def commands(
             )
         ),
         SEND_FIELDS,
-        st.sampled_from([10, 310, 320, 310, 11, 324]),
+        st.sampled_from([10, 310, 320, 37, 37, 310, 11, 324]),
         st.sampled_from([None, None, None, "queueId", "properties", "topic"]),
         st.integers(0, 23) if order is None else st.just(order),
         st.integers(-(2**31), 2**31 - 1),

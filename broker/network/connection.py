@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from types import CoroutineType
 from typing import Any, Final, TypeVar, cast
 
-from pocketmq.core.sends import RequestCutter, Send
+from pocketmq.core.sends import End, RequestCutter, Send
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.errors import BodyError, FieldError, FrameError
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Command, RawBody
@@ -41,7 +41,6 @@ this: handing a buffer to the socket costs more than copying it. Larger ones kee
 PASS_FRAMES: Final = 16
 """Frames handled in one pass, about 0.3 ms of sends. Fewer mean more loop iterations; more mean that the peer waits
 longer for its first replies."""
-END_TRANSACTION: Final = 37
 MAX_REMARK: Final = 1000
 """Characters of a remark that says which error was raised; the error may quote the peer."""
 PASS_BYTES: Final = 256 * 1024
@@ -70,7 +69,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._out: list[RawBody] = []
         self._out_bytes = 0
-        self._unhandled: deque[Command | Send] = deque()
+        self._unhandled: deque[Command | Send | End] = deque()
         self._ahead_bytes = 0
         self._is_scheduled = False
         self._is_unread = False
@@ -114,7 +113,7 @@ class Connection(asyncio.Protocol):
             while unhandled and left and self._out_bytes <= PASS_BYTES:
                 left -= 1
                 command = unhandled.popleft()
-                if isinstance(command, Send):
+                if isinstance(command, (Send, End)):
                     left -= self._run_received(command, left)
                 elif command.flag & RESPONSE_FLAG:
                     self.calls.reply_received(command)
@@ -186,34 +185,27 @@ class Connection(asyncio.Protocol):
 
     # -- answering requests
 
-    def _run_received(self, first: Send, most_others: int) -> int:
-        """Handle a send, and at most so many requests behind it that are sends or ends of transactions; returns how
-        many those were. The sends are stored together. (The official broker handles the two in different threads.)"""
-        unhandled, count, sends = self._unhandled, 0, [first]
-        while count < most_others and unhandled:
-            frame: Any = unhandled[0]
-            if frame.__class__ is Send:
-                sends.append(frame)
-            elif frame.code == END_TRANSACTION:
-                self.request_received(frame)
-            else:
-                break
-            unhandled.popleft()
+    def _run_received(self, first: Any, most_others: int) -> int:
+        """Handle a send or the end of a transaction, and at most so many of those behind it; returns how many those
+        were. The sends are stored together. (The official broker handles the two in different threads.)"""
+        unhandled, count, watch = self._unhandled, 0, self.watch
+        sends, ends = ([first], []) if first.__class__ is Send else ([], [first])
+        while count < most_others and unhandled and isinstance(unhandled[0], (Send, End)):
+            frame: Any = unhandled.popleft()
+            (sends if frame.__class__ is Send else ends).append(frame)
             count += 1
-        self._sends_received(sends)
-        return count
-
-    def _sends_received(self, frames: list[Send]) -> None:
-        watch = self.watch
         try:
-            if self._sends is not None and (watch is None or watch.lets_pass(self, frames)):
-                self._sends(self, frames)
-            else:
-                for frame in frames:
+            if watch is not None:  # watchers see ends decoded, and sends if they need to
+                passing = sends if watch.lets_pass(self, sends) else []
+                sends, ends, decoded = passing, [], ends if passing else [*ends, *sends]
+                for frame in decoded:
                     self.request_received(frame.decode())
+            if self._sends is not None:
+                self._sends(self, sends, ends)
         except FrameError as error:  # a value at its place made the header unreadable
             self._cutter.failure = error
             self._unhandled.clear()
+        return count
 
     def at_pass_end(self, complete: Callable[[], None]) -> None:
         """Call it once the requests of this pass are handled, before replies are written; now outside of a pass."""
@@ -231,11 +223,20 @@ class Connection(asyncio.Protocol):
         if self.closed:
             return
         self._out += replies
+        self._schedule_flush()
+        if self.watch is not None and self.watch.exchanged is not None:
+            self.watch.exchanged(self, frames, replies)
+
+    def write_frame(self, frame: bytes) -> None:
+        """Queue a whole frame, which no watcher sees."""
+        if not self.closed:
+            self._out.append(frame)
+            self._schedule_flush()
+
+    def _schedule_flush(self) -> None:
         if not self._in_pass and not self._flush_scheduled:
             self._flush_scheduled = True
             self.loop.call_soon(self._flush)
-        if self.watch is not None and self.watch.exchanged is not None:
-            self.watch.exchanged(self, frames, replies)
 
     def request_received(self, command: Command) -> None:
         """Show a request to the watchers, and handle it unless one of them takes it."""
@@ -333,9 +334,7 @@ class Connection(asyncio.Protocol):
             else:
                 out.append(prefix)
                 out += pieces
-        if not self._in_pass and not self._flush_scheduled:
-            self._flush_scheduled = True
-            self.loop.call_soon(self._flush)
+        self._schedule_flush()
 
     def _flush(self) -> None:
         self._flush_scheduled = False

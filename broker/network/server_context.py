@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
-from pocketmq.core.sends import Send
+from pocketmq.core.sends import End, Send
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command, RawBody
 from pocketmq.protocol.wire.schema import Request, to_fields
 
@@ -26,8 +26,8 @@ Guard = Callable[[Command, str], None]
 Signer = Callable[[Command, RawBody | None], None]
 """Called with a request of ours and its body; adds the fields that sign it."""
 
-SendHandler = Callable[[Any, list[Send]], None]
-"""Handles sends that a `Connection` recognised without decoding them, in their order."""
+SendHandler = Callable[[Any, list[Send], list[End]], None]
+"""Handles sends and ends of transactions that a `Connection` recognised without decoding them, in their order."""
 
 Write = Callable[[Command, RawBody | None], None]
 

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import accumulate
 
 from pocketmq.core.properties import read_properties
-from pocketmq.core.sends import Send
+from pocketmq.core.sends import End, Send
 from pocketmq.protocol.message.offset_id import encode_message_ids
 from pocketmq.protocol.wire.command import ONEWAY_FLAG
 from pocketmq.store import PutStatus
@@ -35,8 +35,11 @@ class Sends:
         self._config = state.config
         self._decisions = Decisions()
 
-    def handle(self, connection: Connection, sends: list[Send]) -> None:
-        """Handle sends in their order. Raises FrameError for a header that cannot be read."""
+    def handle(self, connection: Connection, sends: list[Send], ends: list[End]) -> None:
+        """Handle sends in their order, and ends of transactions when the pass is over. Raises FrameError for a header
+        that cannot be read."""
+        if ends:
+            self._sending.transactions.ends.handle(connection, ends)
         sending, capacity = self._sending, self._config.send_thread_pool_queue_capacity
         pending: list[Prepared] = []
         at, first = 0, 0  # sends from `first` up to `at` are pending

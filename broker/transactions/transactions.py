@@ -7,6 +7,7 @@ from ..state.part import Part
 from ..tables.json_table import JsonTable
 from ..tables.metric_table import MetricTable
 from ..time.periodic import Periodic
+from .ends import Ends
 from .half_messages import HalfMessages
 from .transaction_check import TransactionCheck
 
@@ -18,7 +19,8 @@ class Transactions(Part):
         super().__init__(state)
         self.open_count = MetricTable(state.folder, state.clock.now_ms, "transactionCount")
         """Number of half messages whose transaction has not ended, by their real topic."""
-        self.half_messages = HalfMessages(state, delayed, self.open_count)
+        self.half_messages = HalfMessages(state, self.open_count)
+        self.ends = Ends(state, delayed, self.half_messages)
         self.check = TransactionCheck(state, self.half_messages, membership.producers)
 
     @property

@@ -9,7 +9,7 @@ import logging
 from typing import Final
 
 from pocketmq.broker.delayed.timer_handlers import recall_message as recall_stored_message
-from pocketmq.broker.errors import Refusal
+from pocketmq.broker.network.dispatch import Answer
 from pocketmq.broker.transactions.transaction_handlers import end_transaction as end_half_message
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
@@ -17,7 +17,7 @@ from pocketmq.protocol.message.recall_handle import decode_recall_handle
 from pocketmq.protocol.requests.send import EndTransaction, RecallMessage, RecallMessageReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..calls.broker_call import BrokerCall
+from ..calls.broker_call import BrokerCall, HandlerAnswer
 from ..calls.handler import PROXY, RpcRefused
 from ..calls.rpc_call import RpcCall
 from ..conversion.names import checked_topic
@@ -64,10 +64,15 @@ def end_transaction(
         transaction_id=transaction_id,
         topic=topic,
     )
-    try:
-        end_half_message(producing.transactions, end, BrokerCall(peer, end.code, language=peer.language))
-    except (Refusal, BodyError) as error:
-        _log.info("%r cannot end transaction %s of topic %s: %s", peer, transaction_id, topic, error)
+
+    def log_refusal(answer: HandlerAnswer) -> None:
+        if isinstance(answer, Answer) and answer.code != ResponseCode.SUCCESS:
+            remark = answer.remark
+            _log.info("%r cannot end transaction %s of topic %s: %s", peer, transaction_id, topic, remark)
+
+    end_half_message(
+        producing.transactions, end, BrokerCall(peer, end.code, log_refusal, language=peer.language)
+    )
     return EndTransactionResponse(status=OK)
 
 

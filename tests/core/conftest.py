@@ -4,10 +4,19 @@ import importlib
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from pocketmq.core import gathered_records, index_entries, plain_records, properties, records, replies, sends
+from pocketmq.core import (
+    copies,
+    gathered_records,
+    index_entries,
+    plain_records,
+    properties,
+    records,
+    replies,
+    sends,
+)
 from pocketmq.core.choice import in_python
 
-MODULES = (gathered_records, index_entries, plain_records, properties, records, replies, sends)
+MODULES = (copies, gathered_records, index_entries, plain_records, properties, records, replies, sends)
 """Imported, they are in `choice.in_python`."""
 
 

@@ -43,6 +43,6 @@ def test_each_function_has_its_rule_in_python(native) -> None:
     assert functions == set(in_python)
     assert functions == {
         *("read_sends", "restate", "values_of", "messages_of", "map_of_text", "text_of_map"),
-        *("fill_replies", "pack_records", "add_entries", "gather_records", "scan_plain"),
+        *("fill_replies", "pack_records", "add_entries", "gather_records", "scan_plain", "read_copies"),
         *("scan_records", "read_records_at", "list_pairs"),
     }

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.core.choice import in_python
-from pocketmq.core.sends import SPECIAL, RequestCutter, Send, frames_of
+from pocketmq.core.sends import SPECIAL, End, RequestCutter, Send, frames_of
 from pocketmq.protocol.errors import FrameError
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.wire.command import Command
@@ -77,23 +77,28 @@ TOP_NAMES = [
 FIELD_NAMES = st.sampled_from(
     [
         *('"queueId"', '"bornTimestamp"', '"properties"', '"e"', '"g"', '"i"', '"topic"', '"b"'),
-        *(r'"q\u0075eueId"', "'e'", '""'),
+        *(r'"q\u0075eueId"', "'e'", '""', '"transactionId"', '"msgId"'),
     ]
 )
 BLANKS = st.sampled_from(["", "", "", " ", "\n\t", "\r ", "\x0b", "\xa0"])
-SOUND_FIELDS = {10: ('"queueId"', '"bornTimestamp"', '"properties"'), 310: ('"e"', '"g"', '"i"')}
+SOUND_FIELDS = {
+    10: ('"queueId"', '"bornTimestamp"', '"properties"'),
+    37: ('"tranStateTableOffset"', '"commitLogOffset"', '"msgId"'),
+    310: ('"e"', '"g"', '"i"'),
+    320: ('"e"', '"g"', '"i"'),
+}
 SOUND_VALUES = ('"1"', '"7"', '"WAIT\\u0001true"')
 
 
 @st.composite
 def json_headers(draw: st.DrawFn) -> bytes:
-    code = draw(st.sampled_from([10, 310, 320]))
+    code = draw(st.sampled_from([10, 310, 320, 37]))
     fields = []
     if draw(st.integers(0, 3)):
         values = list(SOUND_VALUES)
         if draw(st.booleans()):
             values[draw(st.integers(0, 2))] = draw(st.sampled_from(JSON_VALUES))
-        names = SOUND_FIELDS[10 if code == 10 else 310]
+        names = SOUND_FIELDS[code]
         fields = [f"{name}:{value}" for name, value in zip(names, values, strict=True)]
     fields += [
         f"{draw(FIELD_NAMES)}:{draw(BLANKS)}{draw(st.sampled_from(JSON_VALUES))}"
@@ -140,11 +145,11 @@ def test_one_odd_value_in_a_sound_json_header_is_read_alike(native, value) -> No
 
 @st.composite
 def binary_headers(draw: st.DrawFn) -> bytes:
-    code = draw(st.sampled_from([10, 310, 320, -310]))
-    names = [b"queueId", b"bornTimestamp", b"properties"] if code == 10 else [b"e", b"g", b"i"]
+    code = draw(st.sampled_from([10, 37, 310, 320, -310]))
+    names = [name.strip('"').encode() for name in SOUND_FIELDS.get(code, SOUND_FIELDS[310])]
     values = [draw(NUMBERS).encode(), draw(NUMBERS).encode(), draw(TEXTS)]
     pairs = [*zip(names, values, strict=True)]
-    names = st.sampled_from([b"b", b"e", b"topic", b"", b"\xff"])
+    names = st.sampled_from([b"b", b"e", b"topic", b"", b"\xff", b"transactionId"])
     pairs += draw(st.lists(st.tuples(names, st.sampled_from([b"", b"x", b"\xff"])), max_size=2))
     fields = b"".join(
         struct.pack(">h", len(name)) + name + struct.pack(">i", len(value)) + value
@@ -212,6 +217,34 @@ def test_sends_have_one_kind_if_they_differ_in_the_four_values_only(core, code, 
     assert len(set(other)) == len(other) if form == 0 else len(set(other)) >= len(other) - 1
 
 
+def an_end(form: int = 0, opaque: int = 7, flag: int = 0, body: bytes | None = None, **changes: str) -> bytes:
+    fields = {"producerGroup": "g", "tranStateTableOffset": "5", "commitLogOffset": "900", "msgId": "AB"}
+    fields |= {"commitOrRollback": "8", "fromTransactionCheck": "false", "transactionId": "CD"}
+    return encode_frame(Command(37, opaque, flag, None, {**fields, **changes}, body, "JAVA", 401, form))
+
+
+@pytest.mark.parametrize("form", [0, 1])
+def test_ends_of_transactions_have_one_kind_if_they_differ_in_their_values_only(core, form) -> None:
+    data = an_end(form)
+    position, (end,) = read(core.read_sends, data)
+    assert position == len(data)
+    assert isinstance(end, End)
+    assert (end.opaque, end.queue_offset, end.position) == (7, 5, 900)
+    assert end.decode() == FrameCutter().feed(data)[0]
+
+    def kind(**changes) -> object:
+        _, (one,) = read(core.read_sends, an_end(form, **changes))
+        return one.kind
+
+    same = [kind(opaque=-12345), kind(tranStateTableOffset="16"), kind(commitLogOffset=str(2**59))]
+    same += [kind(msgId="other"), kind(transactionId="other"), kind(body=b"ignored")]
+    assert same == [end.kind] * 6
+    other = [kind(producerGroup="h"), kind(commitOrRollback="12"), kind(flag=2), kind(more="x")]
+    other += [kind(fromTransactionCheck="true")]
+    assert end.kind not in other
+    assert len(set(other)) == len(other)
+
+
 def test_a_kind_is_at_most_4_kib(core) -> None:
     function = core.read_sends
     _, (send,) = read(function, a_send(topic="t" * 3500))
@@ -243,11 +276,12 @@ def test_a_cutter_of_requests_gives_what_the_decoder_does_however_the_bytes_arri
         pieces.append(data[at : at + size])
         at += size
     seen = [frame for piece in [*pieces, data[at:]] for frame in cutter.feed(piece)]
-    commands = [frame.decode() if isinstance(frame, Send) else frame for frame in seen]
+    commands = [frame.decode() if isinstance(frame, Send | End) else frame for frame in seen]
     wanted = FrameCutter().feed(data)
-    assert [decoded(one) if one.body is not None else one for one in commands] == [
-        decoded(one) if one.body is not None else one for one in wanted
-    ]
+    for frame, command in zip(seen, wanted, strict=True):
+        if isinstance(frame, End):
+            command.body = None
+    assert [decoded(one) for one in commands] == [decoded(one) for one in wanted]
     assert (cutter.failure, cutter.pending_bytes) == (None, 0)
 
 
@@ -275,11 +309,12 @@ def test_a_header_of_a_send_that_cannot_be_read_ends_the_stream() -> None:
         {1: "0"},
         {3: dict},
         {3: None},
-        {5: ()},
-        {0: memoryview(framed(0, b"{}", b"")), 4: None},
+        {4: dict},
+        {6: ()},
+        {0: memoryview(framed(0, b"{}", b"")), 5: None},
     ],
 )
 def test_other_arguments_are_refused(native, change) -> None:
-    arguments = dict(enumerate((memoryview(a_send()), 0, 1000, Send, place_of, [], None))) | change
+    arguments = dict(enumerate((memoryview(a_send()), 0, 1000, Send, End, place_of, [], None))) | change
     with pytest.raises((TypeError, ValueError)):
         native.read_sends(*arguments.values())

@@ -1,4 +1,4 @@
-"""The ends of transactions of a pass: two brokers get the same bytes, one of them in reads of one frame."""
+"""Ends of transactions of a pass: brokers get the same bytes, in passes, in reads of one frame, without the core."""
 
 import asyncio
 from pathlib import Path
@@ -9,12 +9,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pocketmq.broker.broker import Broker
+from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, ROCKETMQ, Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
-from pocketmq.store import VirtualClock
+from pocketmq.store import PutStatus, VirtualClock
 
-from broker_fakes import close_broker, make_broker
-from send_frames import a_send
+from broker_fakes import MakeBroker, close_broker, make_broker, records
+from plain_core import in_plain_python
+from send_frames import Decoded, a_send
 from stored_files import stored_files
 from transaction_sends import COMMIT, ROLLBACK, UNKNOWN
 from wire_without_socket import Wire
@@ -113,11 +115,14 @@ FULL = ([(number, COMMIT, 0, {}) for number in range(6)], [(MORE[0], number % 3)
 @example(passes=[FULL, FULL, FULL, FULL])
 def test_nothing_tells_ends_of_a_pass_from_others(emulate: int, form: int, passes: list[Any]) -> None:
     with TemporaryDirectory() as folder:
-        left, right = (
+        together, alone = (
             asyncio.run(played(Path(folder) / str(together), emulate, form, passes, together=together))
             for together in (True, False)
         )
-    assert left == right
+        with in_plain_python():
+            plain = asyncio.run(played(Path(folder) / "plain", emulate, form, passes, together=True))
+    assert together == alone
+    assert together == plain
 
 
 async def test_commits_of_a_pass_are_stored_together_and_behind_its_sends(
@@ -166,9 +171,7 @@ async def test_an_error_is_answered_and_commits_nothing_again(
     def fail(*arguments: Any) -> None:
         raise RuntimeError("a mistake of ours")
 
-    failing = (
-        (broker.transactions.half_messages, "_count_stored") if is_stored else (broker.store, "append_all")
-    )
+    failing = (broker.transactions.ends, "_count_stored") if is_stored else (broker.store, "append_all")
     with monkeypatch.context() as patch:
         patch.setattr(*failing, fail)
         ends = [end(reply, 5, COMMIT, JSON) for reply in answers[2:5]]
@@ -177,3 +180,82 @@ async def test_an_error_is_answered_and_commits_nothing_again(
     assert broker.store.max_offset("orders", 0) == before + (3 if is_stored else 0)
     found = FrameCutter().feed(await wire.exchange(end(answers[5], 6, COMMIT, JSON)))
     assert [answer.code for answer in found] == [0]
+
+
+def refuse_message(broker: Broker, patch: pytest.MonkeyPatch, number: int) -> None:
+    """The store refuses the message with this number of the next append."""
+    append_all = broker.store.append_all
+
+    def append_some(messages: Any) -> Any:
+        patch.undo()
+        placed = append_all(messages[:number])
+        placed.refusal = PutStatus.CREATE_MAPPED_FILE_FAILED
+        return placed
+
+    patch.setattr(broker.store, "append_all", append_some)
+
+
+async def stored_halves(wire: Wire, count: int) -> list[Command]:
+    """The answers to so many half messages; one before them has no position to end it by."""
+    frames = [half(number, JSON, {}, 0) for number in range(count + 1)]
+    return FrameCutter().feed(await wire.exchange(*frames))[1:]
+
+
+@pytest.mark.parametrize("emulate", [4, 5])
+async def test_those_behind_a_refused_commit_are_stored(
+    broker_maker: MakeBroker, monkeypatch: pytest.MonkeyPatch, emulate: int
+) -> None:
+    broker = broker_maker(emulate=emulate)
+    wire = Wire(broker)
+    halves = await stored_halves(wire, 3)
+    refuse_message(broker, monkeypatch, 1 if emulate == 5 else 2)
+    ends = [end(reply, opaque, COMMIT, JSON) for opaque, reply in enumerate(halves)]
+    answers = FrameCutter().feed(await wire.exchange(*ends))
+    assert [(answer.opaque, answer.code, answer.remark) for answer in answers] == [
+        (0, 0, None),
+        (1, 1, "Create mapped file failed."),
+        (2, 0, None),
+    ]
+    assert [len(record.body) for record in records(broker, "orders")] == [2, 4]
+
+
+async def test_4_9_writes_an_op_message_later_that_the_store_refused(
+    broker4: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire = Wire(broker4)
+    halves = await stored_halves(wire, 3)
+    refuse_message(broker4, monkeypatch, 1)
+    answers = FrameCutter().feed(await wire.exchange(*[end(reply, 7, COMMIT, JSON) for reply in halves]))
+    assert [answer.code for answer in answers] == [0, 0, 0]
+    assert len(records(broker4, "orders")) == 3
+    assert records(broker4, OP_HALF_TOPIC) == []
+    broker4.transactions.half_messages.stop()
+    assert [bytes(op.body) for op in records(broker4, OP_HALF_TOPIC)] == [b"1", b"2", b"3"]
+
+
+async def test_4_9_stores_a_pass_in_one_append(broker4: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    wire, calls = Wire(broker4), list[list[str]]()
+    halves = await stored_halves(wire, 3)
+    append_all = broker4.store.append_all
+
+    def watched(messages: Any) -> Any:
+        calls.append([message[0].topic for message in messages])
+        return append_all(messages)
+
+    monkeypatch.setattr(broker4.store, "append_all", watched)
+    hows = (COMMIT, ROLLBACK, COMMIT)
+    await wire.exchange(*[end(reply, 7, how, JSON) for reply, how in zip(halves, hows, strict=True)])
+    assert calls == [["orders", OP_HALF_TOPIC, OP_HALF_TOPIC, "orders", OP_HALF_TOPIC]]
+
+
+async def test_watchers_see_ends_decoded_and_sends_beside_them_as_bytes(broker: Broker) -> None:
+    wire, watcher = Wire(broker), Decoded()
+    halves = await stored_halves(wire, 3)
+    wire.server.add_watcher(watcher)
+    wire.connection.watch = wire.server.watch
+    frames = [half(9, JSON, {}, 0), *[end(reply, 7, COMMIT, JSON) for reply in halves]]
+    answers = FrameCutter().feed(await wire.exchange(*frames))
+    assert [answer.code for answer in answers] == [0] * 4
+    assert (watcher.count, watcher.raw_count) == (3, 1)
+    assert len(records(broker, HALF_TOPIC)) == 5
+    assert len(records(broker, "orders")) == 3
