@@ -8,7 +8,6 @@ event-loop thread.
 
 import logging
 from collections.abc import Callable
-from itertools import groupby
 
 from pocketmq.core.plain_records import LoggedRecord
 from pocketmq.core.properties import read_properties
@@ -79,7 +78,7 @@ class Dispatcher:
         Raises StoreError if a file cannot be made; `self.position` then stays before the first record, and dispatching
         them again completes it.
         """
-        awaited: list[ConsumeQueue | None] = []
+        awaited: list[ConsumeQueue] = []
         for queue, first, entries, start, end in placed.added:
             queue.extend(entries, first, start, end)
             if self.on_arrivals is not None and self.is_awaited(queue.topic, queue.queue_id):
@@ -91,25 +90,23 @@ class Dispatcher:
             self._announce_placed(placed, awaited)
         self.position, self.newest_position = placed.end, placed.positions[-1]
 
-    def _announce_placed(self, placed: Placed, awaited: list[ConsumeQueue | None]) -> None:
+    def _announce_placed(self, placed: Placed, awaited: list[ConsumeQueue]) -> None:
         """Add light queues' entries, and announce the messages in these queues."""
-        entries = UNIT.iter_unpack(placed.entries)
-        runs_and_texts = zip(placed.runs, placed.texts, strict=True)
-        for queue, of_queue in groupby(runs_and_texts, lambda each: each[0][0]):
-            is_awaited = queue in awaited
-            arrivals: list[Arrival] = []
-            for (_, first, count), text in of_queue:
-                for offset, (position, size, code) in zip(range(first, first + count), entries, strict=False):
-                    if queue is None or not (is_awaited or self._has_light_queues):
-                        continue
-                    own_text = self._text_at(position, size) if text is None else text
-                    if self._has_light_queues:
-                        properties = read_properties(own_text)
-                        self._dispatch_to_light_queues(queue.topic, properties, position, size, code)
-                    if is_awaited:
-                        arrivals.append((offset, code, own_text, position, size))
-            if queue is not None and arrivals:
-                self.announce(queue.topic, queue.queue_id, arrivals)
+        entries, at = list(UNIT.iter_unpack(placed.entries)), 0
+        arrivals: dict[ConsumeQueue, list[Arrival]] = {queue: [] for queue in awaited}
+        for (queue, first, count), text in zip(placed.runs, placed.texts, strict=True):
+            of_queue, at = arrivals.get(queue), at + count
+            if queue is None or (of_queue is None and not self._has_light_queues):
+                continue
+            for offset, (position, size, code) in enumerate(entries[at - count : at], first):
+                own_text = self._text_at(position, size) if text is None else text
+                if self._has_light_queues:
+                    properties = read_properties(own_text)
+                    self._dispatch_to_light_queues(queue.topic, properties, position, size, code)
+                if of_queue is not None:
+                    of_queue.append((offset, code, own_text, position, size))
+        for queue, of_queue in arrivals.items():
+            self.announce(queue.topic, queue.queue_id, of_queue)
 
     def announce(self, topic: str, queue_id: int, arrivals: list[Arrival]) -> None:
         if self.on_arrivals is not None:

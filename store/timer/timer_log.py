@@ -17,13 +17,14 @@ int32 0xCBD43194. The units of one moment form a chain backwards; its end is in 
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from pocketmq.protocol.message.record import BLANK_MAGIC
 
+from ..files.mapped_file import MappedFile
 from ..files.mapped_files import MappedFiles
 
 UNIT: Final = struct.Struct(">iqiqiqiiq")
@@ -42,7 +43,10 @@ _BLANK: Final = struct.Struct(">iqi")
 _STEP_BYTES: Final = 1 << 20
 _PREVIOUS_AT: Final = 4
 _LONG: Final = struct.Struct(">q")
-_PACK_UNIT: Final = UNIT.pack_into
+_PACK_UNIT: Final = UNIT.pack
+
+NewUnit = tuple[int, int, int, int]
+"""(magic, position in the commit log, size, topic hash)"""
 
 
 class TimerUnit(msgspec.Struct, frozen=True, gc=False):
@@ -83,44 +87,43 @@ class TimerLog:
         return self.files.end
 
     def append(
-        self,
-        previous: int,
-        magic: int,
-        enqueued_at: int,
-        delay: int,
-        position: int,
-        size: int,
-        topic_hash: int,
-    ) -> int:
-        """Write a unit; returns its position. Raises StoreError if the disk is full, and then nothing was written."""
+        self, previous: int, enqueued_at: int, delay: int, units: Sequence[NewUnit]
+    ) -> tuple[int, int]:
+        """Write units of one moment, each behind the one before; returns the positions of the first and the last.
+
+        Raises StoreError if the disk is full: `remove_from` forgets those that were written.
+        """
+        first, done = NO_POSITION, 0
+        while done < len(units):
+            file = self._file_with_room()
+            at, room = file.written, (file.size - file.written - _BLANK.size) // UNIT_BYTES
+            data: list[bytes] = []
+            for magic, position, size, topic_hash in units[done : done + room]:
+                data.append(
+                    _PACK_UNIT(UNIT_BYTES, previous, magic, enqueued_at, delay, position, size, topic_hash, 0)
+                )
+                previous = file.base + at
+                at += UNIT_BYTES
+            file.reserve(at)
+            file.memory[file.written : at] = b"".join(data)
+            first = file.base + file.written if done == 0 else first
+            file.written = at
+            done += len(data)
+        return first, previous
+
+    def _file_with_room(self) -> MappedFile:
+        """The last file if it has room for a unit, else the next one."""
         files = self.files
         file = files[-1] if files else files.add_file(0, UNIT_BYTES)
-        if file.size - file.written < UNIT_BYTES + _BLANK.size:
-            following = files.add_file(file.base + file.size, UNIT_BYTES)
-            left = file.size - file.written
-            if left >= _BLANK.size:
-                file.reserve(file.size)
-                _BLANK.pack_into(file.map, file.written, left, 0, BLANK_MAGIC)
-            file.written = file.size
-            file = following
-        at = file.written
-        if at + UNIT_BYTES > file.reserved:
-            file.reserve(at + UNIT_BYTES)
-        _PACK_UNIT(
-            file.memory,
-            at,
-            UNIT_BYTES,
-            previous,
-            magic,
-            enqueued_at,
-            delay,
-            position,
-            size,
-            topic_hash,
-            0,
-        )
-        file.written = at + UNIT_BYTES
-        return file.base + at
+        left = file.size - file.written
+        if left >= UNIT_BYTES + _BLANK.size:
+            return file
+        following = files.add_file(file.base + file.size, UNIT_BYTES)
+        if left >= _BLANK.size:
+            file.reserve(file.size)
+            _BLANK.pack_into(file.map, file.written, left, 0, BLANK_MAGIC)
+        file.written = file.size
+        return following
 
     def remove_from(self, end: int) -> None:
         """Forget the units just written from `end` on, which the log's end was before them."""

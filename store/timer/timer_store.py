@@ -147,19 +147,18 @@ class TimerStore:
         enqueued_at = self.floor(now_ms)
         due_ms, magic = self._first_stage(due_ms, enqueued_at)
         slot, end, delay = self.slot(due_ms), self.log.end, due_ms - enqueued_at
-        last = NO_POSITION if slot is None else slot.last
-        units: list[int] = []
-        change = 0
+        units = [
+            (magic | MAGIC_DELETE if deletes else magic, position, size, _topic_hash(topic) if topic else 0)
+            for position, size, topic, deletes in messages
+        ]
+        deleting = sum([deletes for *_, deletes in messages])
         try:
-            for position, size, topic, deletes in messages:
-                topic_hash = 0 if topic is None else _topic_hash(topic)
-                unit_magic = magic | MAGIC_DELETE if deletes else magic
-                last = self.log.append(last, unit_magic, enqueued_at, delay, position, size, topic_hash)
-                units.append(last)
-                change += -1 if deletes else 1
-            self.link(units[0], last, due_ms, slot, change)
+            first, last = self.log.append(
+                NO_POSITION if slot is None else slot.last, enqueued_at, delay, units
+            )
+            self.link(first, last, due_ms, slot, len(units) - 2 * deleting)
         except StoreError:
-            if units:
+            if self.log.end != end:
                 self.log.remove_from(end)
             raise
         self.has_unsaved = True

@@ -17,8 +17,10 @@ from pocketmq.store import NewMessage
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.errors import DiskFullError
 from pocketmq.store.files import disk
+from pocketmq.store.files.mapped_file import MappedFile
+from pocketmq.store.files.mapped_files import MappedFiles
 from pocketmq.store.timer.timer_checkpoint import read_timer_checkpoint
-from pocketmq.store.timer.timer_log import NO_POSITION, UNIT_BYTES, TimerLog
+from pocketmq.store.timer.timer_log import NO_POSITION, UNIT_BYTES
 from pocketmq.store.timer.timer_store import TimerStore
 from pocketmq.store.timer.timer_wheel import SLOT_BYTES, SLOTS, WHEEL_BYTES, Slot, TimerWheel
 
@@ -303,14 +305,11 @@ def test_a_unit_is_taken_back_if_the_disk_has_no_room_for_its_slot(
             timers.timers.enqueue(NOW_MS + 1000, [(0, 300, "T", False)], NOW_MS)
     assert (timers.timers.log.end, timers.timers.waiting) == (end, 15)
 
-    def short(log: TimerLog, *unit: int) -> int:
-        if log.end > end + UNIT_BYTES:
-            raise DiskFullError("no space")
-        return append(log, *unit)
+    def refuse(files: MappedFiles, base: int, room_bytes: int) -> MappedFile:
+        raise DiskFullError("no space")
 
-    append = TimerLog.append
     with monkeypatch.context() as patch:
-        patch.setattr(TimerLog, "append", short)
+        patch.setattr(MappedFiles, "add_file", refuse)
         with pytest.raises(DiskFullError):
             timers.timers.enqueue(NOW_MS + 1000, [(0, 300, "T", False)] * 9, NOW_MS)
     assert (timers.timers.log.end, timers.timers.waiting) == (end, 15)
