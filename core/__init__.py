@@ -4,6 +4,7 @@
     properties.py       a property text   ->  the text that a record stores
     copies.py           records           ->  what messages that are stored anew have of them
     records.py          messages          ->  records, queue entries and index keys
+    key_hash.py         the hash of an index key
     replies.py          what was stored   ->  the replies of a pass
     index_entries.py    index keys        ->  entries of an index file
     plain_records.py, gathered_records.py  the log  ->  its records, or those of a pull

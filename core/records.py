@@ -15,11 +15,12 @@ from zlib import crc32
 
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.batch import BatchElement, decode_batch
-from pocketmq.protocol.message.java_strings import extend_hash, java_hash
+from pocketmq.protocol.message.java_strings import java_hash
 from pocketmq.protocol.message.properties import DELAY, KEYS, TAGS, UNIQ_KEY, decode_properties
 from pocketmq.protocol.message.record import MAX_PROPERTIES_BYTES
 
 from . import choice
+from .key_hash import key_hash
 
 
 class Head(NamedTuple):
@@ -198,7 +199,7 @@ def _records_of(
         due_ms = delivery_time(properties, head.delays_ms, store_timestamp) if code is None else code
         tags_code, hashes = _code_and_hashes(properties, head.keys_start, head.tags_start)
         entry = _ENTRY.pack(position, size, tags_code if due_ms is None else due_ms)
-        keys = b"".join([KEY.pack(key_hash, position) for key_hash in hashes])
+        keys = b"".join([KEY.pack(value, position) for value in hashes])
         records.append(_Record(position, data, entry, keys))
         position += size
     return records
@@ -249,11 +250,10 @@ def _code_and_hashes(
     code = java_hash(tags)
     if keys_start < 0:
         return code, []
-    texts = [(keys_start, key) for key in (unique_key, *keys.split(" ")) if key]
+    hashes = [key_hash(keys_start, key) for key in (unique_key, *keys.split(" ")) if key]
     if tags and tags_start >= 0:
-        texts.append((tags_start, tags))
-    values = [extend_hash(start, key) for start, key in texts]
-    return code, [value if value < 0x80000000 else (0x1_0000_0000 - value) & 0x7FFFFFFF for value in values]
+        hashes.append(key_hash(tags_start, tags))
+    return code, hashes
 
 
 def record_bytes(message: Message) -> int:

@@ -4,7 +4,6 @@ queue_unit.py        the 20 bytes of a queue for one message; the rule that deci
 consume_queue.py     the units of one queue, its min and max offset
 queue_table.py       all queues, by topic and queue id
 light_queues.py      one record in several queues (%LMQ%)
-key_hash.py          hashes of index keys, fast
 index_file.py        one file of the index
 key_index.py         the index: the keys of a message, the file they are added to, queries
 dispatch.py          adds just appended records to queue and index, and announces them

@@ -13,6 +13,7 @@ from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 
+from pocketmq.core.key_hash import hash_starts, key_hash
 from pocketmq.core.records import KEY
 from pocketmq.protocol.message.flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 from pocketmq.protocol.message.properties import KEYS, TAGS, UNIQ_KEY
@@ -23,7 +24,6 @@ from ..config import StoreConfig
 from ..errors import StoreError
 from ..files import disk
 from .index_file import IndexEntry, IndexFile, IndexHeader, index_file_bytes
-from .key_hash import hash_starts, key_hash
 
 logger = logging.getLogger(__name__)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pocketmq.core.key_hash import hash_starts, key_hash
 from pocketmq.protocol.message.java_strings import java_hash
 from pocketmq.protocol.message.record import decode_record
 from pocketmq.store.lookup import index_file, key_index
-from pocketmq.store.lookup.key_hash import hash_starts, key_hash
 
 ALWAYS = (0, 1 << 62)
 
