@@ -4,6 +4,7 @@ Nothing is changed on disk. Exit code 0: whole; 1: damaged; 2: no store there, o
 """
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,15 +25,20 @@ def store_command() -> None:
     """Look at the files of a store that no server has open."""
 
 
+def _of_store(command: Callable[..., None]) -> Callable[..., None]:
+    """The parameters of both commands."""
+    folder = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+    commit_log = click.option(
+        "--commit-log",
+        metavar="DIR",
+        type=click.Path(path_type=Path),
+        help="Where storePathCommitLog puts the log, if not in DIR/commitlog.",
+    )
+    return folder(commit_log(json_option(command)))
+
+
 @store_command.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option(
-    "--commit-log",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Where storePathCommitLog puts the log, if not in DIR/commitlog.",
-)
-@json_option
+@_of_store
 def check(*, folder: Path, commit_log: Path | None, as_json: bool) -> None:
     """Read the whole store in DIR and say what is wrong, where, and what a start would do about it.
 
@@ -75,7 +81,6 @@ def _print_report(report: "Report") -> None:
 
 
 @store_command.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--topic", help="Show the messages of this topic, not the list of queues.")
 @click.option("--queue", "queue_id", type=click.IntRange(0), help="Only this queue of the topic.")
 @click.option(
@@ -86,13 +91,7 @@ def _print_report(report: "Report") -> None:
     show_default=True,
     help="How many of each queue's newest messages.",
 )
-@click.option(
-    "--commit-log",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Where storePathCommitLog puts the log, if not in DIR/commitlog.",
-)
-@json_option
+@_of_store
 def show(
     *,
     folder: Path,

@@ -5,22 +5,12 @@
 
 from datetime import datetime
 
-import click
-
 
 def local_time(epoch_ms: int | None) -> str:
     """2026-01-31 12:00:00.123+01:00: local time with its zone; a dash for none and for a negative one."""
     if epoch_ms is None or epoch_ms < 0:
         return "-"
     return datetime.fromtimestamp(epoch_ms / 1000).astimezone().isoformat(" ", "milliseconds")
-
-
-def moment_of(text: str) -> int:
-    """Epoch milliseconds, or a time as 2026-01-31T12:00:00, as epoch ms. BadParameter for anything else."""
-    moment = epoch_ms(text)
-    if moment is None:
-        raise click.BadParameter(f"{text!r} must be epoch milliseconds or a time as 2026-01-31T12:00:00")
-    return moment
 
 
 def epoch_ms(text: str) -> int | None:

@@ -124,27 +124,18 @@ def _resource(access: ServerAccess, path: str, methods: Mapping[str, Operation])
     return Route(path, answer, methods=["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
 
 
-async def _problem(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Problem)
-    return as_error(error)
-
-
-async def _http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    text = f"there is nothing at {request.url.path:.100}" if error.status_code == 404 else error.detail
-    return as_error(Problem(error.status_code, text))
-
-
-async def _gone(request: Request, error: Exception) -> Response:
-    """Before the end of its body: no failure of ours, and nobody reads this answer."""
-    return as_error(Problem(400, "the client has closed the connection"))
-
-
-async def _not_running(request: Request, error: Exception) -> Response:
-    return as_error(Problem(409, str(error)))
-
-
-async def _failure(request: Request, error: Exception) -> Response:
+async def _error(request: Request, error: Exception) -> Response:
+    match error:
+        case Problem():
+            return as_error(error)
+        case HTTPException(status_code=404):
+            return as_error(Problem(404, f"there is nothing at {request.url.path:.100}"))
+        case HTTPException():
+            return as_error(Problem(error.status_code, error.detail))
+        case ClientDisconnect():  # before the end of its body: no failure of ours, and nobody reads this answer
+            return as_error(Problem(400, "the client has closed the connection"))
+        case NotRunning():
+            return as_error(Problem(409, str(error)))
     traces = traceback.extract_tb(error.__traceback__)
     is_new = _failures.first((type(error), traces[-1].filename, traces[-1].lineno))
     words = "%s %.200s: %s: %.200s"
@@ -156,10 +147,6 @@ async def _failure(request: Request, error: Exception) -> Response:
 
 _failures: Final = SaidOnce()
 """Their stacks are logged once for each place."""
-_HANDLERS: Final[dict[Any, Any]] = {
-    Problem: _problem,
-    NotRunning: _not_running,
-    ClientDisconnect: _gone,
-    HTTPException: _http_error,
-    Exception: _failure,
-}
+_HANDLERS: Final[dict[Any, Any]] = dict.fromkeys(
+    (Problem, NotRunning, ClientDisconnect, HTTPException, Exception), _error
+)

@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from .answers import Problem, as_json, needed, number_of, read_json
 from .broker_values import members_of, running_info
-from .pages import DEFAULT_NAMES, MAX_NAMES, Names, Page, Pause
+from .pages import DEFAULT_NAMES, MAX_NAMES, Page, Pause, first_names
 from .server_access import Call
 from .values import (
     Group,
@@ -59,10 +59,9 @@ async def _listed(
     `names` is called once it is this call's turn to read: the tables change while it waits."""
     given = call.given
     limit = number_of(given, "limit", DEFAULT_NAMES, MAX_NAMES)
-    page, wanted = Page(limit), Names(given.get("filter", ""), given.get("after", ""), limit)
-    last = ""
+    page, last = Page(limit), given.get("after", "")
     async with call.reading as pause:
-        for name in wanted.first(names()):
+        for name in first_names(names(), given.get("filter", ""), last, limit):
             if page.is_full:
                 return page.response(call.request, after=last)
             with suppress(Problem):

@@ -1,14 +1,12 @@
 """`/metrics`: the figures of a broker as Prometheus text, with the names and labels of RocketMQ 5.
 
 Counted afresh for each request, so nothing stale stays: a topic or group that is gone has no series. Only figures that
-this broker has are listed. The generators yield None after each topic or group: there the loop may do something else.
-Mirrors `BrokerMetricsManager` and its siblings.
+this broker has are listed. Mirrors `BrokerMetricsManager` and its siblings.
 """
 
-import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.client import Client
@@ -41,9 +39,11 @@ async def metrics(call: Call) -> Response:
 async def metrics_text(node: Node, pause: Pause) -> bytes:
     """The text of one scrape."""
     parts = []
-    for metric in itertools.chain(_of_broker(node.broker), _of_grpc(node)):
+    figures = _Figures(node)
+    for _ in _count(node, figures):
         await pause()
-        for part in () if metric is None else _texts_of(metric):
+    for metric in figures.families.values():
+        for part in _texts_of(metric):
             parts.append(part)
             await pause()
     return b"".join(parts)
@@ -67,68 +67,94 @@ def _texts_of(metric: Metric) -> Iterator[bytes]:
         yield text if first == 0 else text.split(b"\n", 2)[2]
 
 
-class _Family:
-    """One metric; the base labels are added to each value."""
+_PUT = ("topic", "message_type", "is_system")
+_GET = ("topic", "consumer_group", "is_system")
+_PRODUCER = ("language", "version", "protocol_type")
+_CONSUMER = ("consumer_group", "language", "version", "consume_mode", "protocol_type", "is_system")
+_LAG = ("consumer_group", "topic", "is_retry", "is_system")
+_STORAGE = ("storage_type", "storage_medium")
+_FAMILIES: Final[dict[str, tuple[type[Any], str, tuple[str, ...]]]] = {
+    "rocketmq_broker_permission": (GaugeMetricFamily, "What may be done: 4 read, 2 write", ()),
+    "rocketmq_topic_number": (GaugeMetricFamily, "Topics in the table", ()),
+    "rocketmq_consumer_group_number": (GaugeMetricFamily, "Consumer groups in the table", ()),
+    "rocketmq_messages_in": (CounterMetricFamily, "Messages stored", _PUT),
+    "rocketmq_throughput_in": (CounterMetricFamily, "Bytes stored", _PUT),
+    "rocketmq_messages_out": (CounterMetricFamily, "Messages read", _GET),
+    "rocketmq_throughput_out": (CounterMetricFamily, "Bytes read", _GET),
+    "rocketmq_producer_connections": (GaugeMetricFamily, "Connected producers", _PRODUCER),
+    "rocketmq_consumer_connections": (GaugeMetricFamily, "Connected consumers", _CONSUMER),
+    "rocketmq_consumer_lag_messages": (GaugeMetricFamily, "Messages not consumed yet", _LAG),
+    "rocketmq_consumer_lag_latency_milliseconds": (
+        GaugeMetricFamily,
+        "Age of the oldest message not consumed yet",
+        _LAG,
+    ),
+    "rocketmq_consumer_ready_messages": (GaugeMetricFamily, "Messages that can be pulled", _LAG),
+    "rocketmq_consumer_inflight_messages": (GaugeMetricFamily, "Pulled, not yet consumed", _LAG),
+    "rocketmq_storage_size_bytes": (GaugeMetricFamily, "Bytes of the commit log", _STORAGE),
+    "rocketmq_storage_flush_behind_bytes": (GaugeMetricFamily, "Bytes not forced to disk yet", _STORAGE),
+    "rocketmq_storage_message_reserve_time_milliseconds": (
+        GaugeMetricFamily,
+        "Age of the oldest message",
+        _STORAGE,
+    ),
+    "pocketmq_grpc_calls": (CounterMetricFamily, "gRPC calls answered", ("rpc", "code")),
+    "pocketmq_grpc_connections": (GaugeMetricFamily, "Connections of gRPC clients", ()),
+}
+"""Name -> kind, help, and labels beside those of the broker. The last two are ours, for an open gRPC port: the official
+proxy has a histogram of latencies."""
 
-    def __init__(
-        self, broker: Broker, kind: type[Any], name: str, text: str, labels: Iterable[str] = ()
-    ) -> None:
-        config = broker.config
+
+class _Figures:
+    """All values of one scrape."""
+
+    def __init__(self, node: Node) -> None:
+        config = node.broker.config
         self._base = (config.broker_cluster_name, "broker", config.broker_name)
-        self.metric = kind(name, text, labels=(*_BASE, *labels))
+        self.families = {
+            name: kind(name, text, labels=(*_BASE, *labels))
+            for name, (kind, text, labels) in _FAMILIES.items()
+            if node.side_servers or not name.startswith("pocketmq_grpc")
+        }
 
-    def add(self, value: float, *labels: object) -> None:
-        self.metric.add_metric((*self._base, *(_text(label) for label in labels)), value)
+    def add(self, name: str, value: float, *labels: object) -> None:
+        self.families[name].add_metric((*self._base, *(_text(label) for label in labels)), value)
 
 
 def _text(label: object) -> str:
     return str(label).lower() if isinstance(label, bool) else str(label)
 
 
-def _of_broker(broker: Broker) -> Iterator[Metric | None]:
-    for name, text, value in (
-        ("rocketmq_broker_permission", "What may be done: 4 read, 2 write", broker.config.broker_permission),
-        ("rocketmq_topic_number", "Topics in the table", len(broker.topics.topics)),
-        ("rocketmq_consumer_group_number", "Consumer groups in the table", len(broker.groups.groups)),
-    ):
-        gauge = _Family(broker, GaugeMetricFamily, name, text)
-        gauge.add(value)
-        yield gauge.metric
-    yield from _messages(broker)
-    yield from _connections(broker)
-    yield from _lags(broker)
-    yield from _storage(broker)
+def _count(node: Node, figures: _Figures) -> Iterator[None]:
+    """Fill in all values. Yields after each topic or group: there the loop may do something else."""
+    broker = node.broker
+    figures.add("rocketmq_broker_permission", broker.config.broker_permission)
+    figures.add("rocketmq_topic_number", len(broker.topics.topics))
+    figures.add("rocketmq_consumer_group_number", len(broker.groups.groups))
+    yield from _messages(broker, figures)
+    yield from _connections(broker, figures)
+    yield from _lags(broker, figures)
+    _storage(broker, figures)
+    for server in node.side_servers:
+        for (rpc, code), count in sorted(server.answered.items()):
+            figures.add("pocketmq_grpc_calls", count, rpc, code)
+        figures.add("pocketmq_grpc_connections", server.open_connections)
 
 
-def _messages(broker: Broker) -> Iterator[Metric | None]:
-    put_labels, get_labels = (
-        ("topic", "message_type", "is_system"),
-        ("topic", "consumer_group", "is_system"),
-    )
-    count_in, bytes_in, count_out, bytes_out = (
-        _Family(broker, CounterMetricFamily, name, text, labels)
-        for name, text, labels in (
-            ("rocketmq_messages_in", "Messages stored", put_labels),
-            ("rocketmq_throughput_in", "Bytes stored", put_labels),
-            ("rocketmq_messages_out", "Messages read", get_labels),
-            ("rocketmq_throughput_out", "Bytes read", get_labels),
-        )
-    )
+def _messages(broker: Broker, figures: _Figures) -> Iterator[None]:
     statistics = broker.statistics
     for topic, traffic in statistics.puts():
-        yield None
+        yield
         if is_retry_topic(topic) or is_dlq_topic(topic):
             continue
         labels = (topic, _message_type(broker, topic), broker.topics.is_system_topic(topic))
-        count_in.add(traffic.count, *labels)
-        bytes_in.add(traffic.size_bytes, *labels)
+        figures.add("rocketmq_messages_in", traffic.count, *labels)
+        figures.add("rocketmq_throughput_in", traffic.size_bytes, *labels)
     for (topic, group), traffic in statistics.gets():
-        yield None
+        yield
         labels = (topic, group, broker.topics.is_system_topic(topic) or is_internal_group(group))
-        count_out.add(traffic.count, *labels)
-        bytes_out.add(traffic.size_bytes, *labels)
-    for family in (count_in, bytes_in, count_out, bytes_out):
-        yield family.metric
+        figures.add("rocketmq_messages_out", traffic.count, *labels)
+        figures.add("rocketmq_throughput_out", traffic.size_bytes, *labels)
 
 
 def _message_type(broker: Broker, topic: str) -> str:
@@ -136,59 +162,35 @@ def _message_type(broker: Broker, topic: str) -> str:
     return (config.attributes.get("message.type", "normal") if config is not None else "normal").lower()
 
 
-def _connections(broker: Broker) -> Iterator[Metric | None]:
-    producers = _Family(
-        broker,
-        GaugeMetricFamily,
-        "rocketmq_producer_connections",
-        "Connected producers",
-        ("language", "version", "protocol_type"),
-    )
-    groups = broker.membership.producers.all().values()
+def _connections(broker: Broker, figures: _Figures) -> Iterator[None]:
     connected: dict[object, Client] = {}
-    for clients in groups:
+    for clients in broker.membership.producers.all().values():
         connected.update((client.connection, client) for client in clients)
-        yield None
-    kinds = Counter((client.language, version_name(client.version)) for client in connected.values())
-    for (language, version), count in sorted(kinds.items()):
-        producers.add(count, language.lower(), version.lower(), "remoting")
-    yield producers.metric
-    consumers = _Family(
-        broker,
-        GaugeMetricFamily,
-        "rocketmq_consumer_connections",
-        "Connected consumers",
-        ("consumer_group", "language", "version", "consume_mode", "protocol_type", "is_system"),
-    )
+        yield
+    for (language, version), count in _kinds(connected.values()):
+        figures.add("rocketmq_producer_connections", count, language, version, "remoting")
     for name in broker.membership.consumers.names():
-        yield None
+        yield
         group = broker.membership.consumers.get(name)
         if group is None:
             continue
         mode = "push" if group.consume_type == "CONSUME_PASSIVELY" else "pull"
-        members = Counter((client.language, version_name(client.version)) for client in group.clients())
-        for (language, version), count in sorted(members.items()):
-            consumers.add(
-                count, name, language.lower(), version.lower(), mode, "remoting", is_internal_group(name)
-            )
-    yield consumers.metric
+        for (language, version), count in _kinds(group.clients()):
+            labels = (name, language, version, mode, "remoting", is_internal_group(name))
+            figures.add("rocketmq_consumer_connections", count, *labels)
 
 
-def _lags(broker: Broker) -> Iterator[Metric | None]:
-    labels = ("consumer_group", "topic", "is_retry", "is_system")
-    messages, latency, ready, inflight = (
-        _Family(broker, GaugeMetricFamily, f"rocketmq_consumer_{name}", text, labels)
-        for name, text in (
-            ("lag_messages", "Messages not consumed yet"),
-            ("lag_latency_milliseconds", "Age of the oldest message not consumed yet"),
-            ("ready_messages", "Messages that can be pulled"),
-            ("inflight_messages", "Pulled, not yet consumed"),
-        )
-    )
+def _kinds(clients: Iterable[Client]) -> list[tuple[tuple[str, str], int]]:
+    """How many clients there are of each language and version."""
+    kinds = Counter((client.language.lower(), version_name(client.version).lower()) for client in clients)
+    return sorted(kinds.items())
+
+
+def _lags(broker: Broker, figures: _Figures) -> Iterator[None]:
     now_ms = broker.clock.now_ms()
     for group in broker.offsets.groups():
         for topic in sorted(broker.offsets.topics_of(group)):
-            yield None
+            yield
             offsets = broker.offsets.offsets(topic, group) or {}
             lag = unread = 0
             oldest_ms = now_ms
@@ -200,52 +202,20 @@ def _lags(broker: Broker) -> Iterator[Metric | None]:
                 if begin < queue.max_offset:
                     stored_ms = broker.store.store_time(topic, queue.queue_id, begin)
                     oldest_ms = min(oldest_ms, stored_ms) if stored_ms > 0 else oldest_ms
-            values = (group, topic, is_retry_topic(topic), is_internal_group(group))
-            messages.add(lag, *values)
-            latency.add(now_ms - oldest_ms, *values)
-            ready.add(unread, *values)
-            inflight.add(lag - unread, *values)
-    for family in (messages, latency, ready, inflight):
-        yield family.metric
+            labels = (group, topic, is_retry_topic(topic), is_internal_group(group))
+            figures.add("rocketmq_consumer_lag_messages", lag, *labels)
+            figures.add("rocketmq_consumer_lag_latency_milliseconds", now_ms - oldest_ms, *labels)
+            figures.add("rocketmq_consumer_ready_messages", unread, *labels)
+            figures.add("rocketmq_consumer_inflight_messages", lag - unread, *labels)
 
 
-def _storage(broker: Broker) -> Iterator[Metric]:
+def _storage(broker: Broker, figures: _Figures) -> None:
     log = broker.store.log
-    start, end = max(log.start, 0), log.end
-    now_ms = broker.clock.now_ms()
     earliest_ms = broker.store.earliest_log_time()
-    for name, text, value in (
-        ("rocketmq_storage_size_bytes", "Bytes of the commit log", end - start),
-        (
-            "rocketmq_storage_flush_behind_bytes",
-            "Bytes not forced to disk yet",
-            max(end - log.files.flushed, 0),
-        ),
-        (
-            "rocketmq_storage_message_reserve_time_milliseconds",
-            "Age of the oldest message",
-            now_ms - earliest_ms if earliest_ms > 0 else 0,
-        ),
+    age_ms = broker.clock.now_ms() - earliest_ms if earliest_ms > 0 else 0
+    for name, value in (
+        ("size_bytes", log.end - max(log.start, 0)),
+        ("flush_behind_bytes", max(log.end - log.files.flushed, 0)),
+        ("message_reserve_time_milliseconds", age_ms),
     ):
-        gauge = _Family(broker, GaugeMetricFamily, name, text, ("storage_type", "storage_medium"))
-        gauge.add(value, "local", "disk")
-        yield gauge.metric
-
-
-def _of_grpc(node: Node) -> Iterator[Metric]:
-    """The gRPC port, while it is open. The names are our own: the official proxy has a histogram of latencies."""
-    if not node.side_servers:
-        return
-    broker = node.broker
-    calls = _Family(
-        broker, CounterMetricFamily, "pocketmq_grpc_calls", "gRPC calls answered", ("rpc", "code")
-    )
-    connections = _Family(
-        broker, GaugeMetricFamily, "pocketmq_grpc_connections", "Connections of gRPC clients"
-    )
-    for server in node.side_servers:
-        for (rpc, code), count in sorted(server.answered.items()):
-            calls.add(count, rpc, code)
-        connections.add(server.open_connections)
-    yield calls.metric
-    yield connections.metric
+        figures.add(f"rocketmq_storage_{name}", value, "local", "disk")

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -107,14 +107,6 @@ MAX_NAMES: Final = 10_000
 """Topics or groups in one answer."""
 
 
-class Names(NamedTuple):
-    """Which names are asked for: at most `limit` of those that contain `part`, behind the name `after`."""
-
-    part: str
-    after: str
-    limit: int
-
-    def first(self, names: Iterable[str]) -> list[str]:
-        """The first of them, sorted, and one more if there is one."""
-        found = (name for name in names if name > self.after and self.part in name)
-        return heapq.nsmallest(self.limit + 1, found)
+def first_names(names: Iterable[str], part: str, after: str, limit: int) -> list[str]:
+    """The first names, sorted, that contain a part and are behind another: as many as wanted, and one more."""
+    return heapq.nsmallest(limit + 1, (name for name in names if name > after and part in name))

@@ -17,7 +17,7 @@ from pocketmq.console.values import Sent
 
 from ..inspect.cluster_names import complete_topics
 from ..options import client_options, run_command
-from ..times import moment_of
+from ..times import epoch_ms
 from .input import bodies_of
 
 MAX_DELAY_MS: Final = 10 * 365 * 24 * 3_600_000
@@ -30,6 +30,17 @@ def property_of(text: str) -> tuple[str, str]:
     if not name or not sign or not value:
         raise click.BadParameter(f"{text!r} must be NAME=VALUE")
     return name, value
+
+
+def time_of(text: str) -> datetime:
+    """Epoch ms or an ISO time. BadParameter for anything else."""
+    moment_ms = epoch_ms(text)
+    if moment_ms is None:
+        raise click.BadParameter(f"{text!r} must be epoch milliseconds or a time as 2026-01-31T12:00:00")
+    try:
+        return datetime.fromtimestamp(moment_ms / 1000, UTC)
+    except (ValueError, OverflowError) as error:
+        raise click.BadParameter(f"{moment_ms} ms is beyond the year 9999") from error
 
 
 @click.command()
@@ -55,9 +66,8 @@ def property_of(text: str) -> tuple[str, str]:
 )
 @click.option(
     "--deliver-at",
-    type=moment_of,
+    type=time_of,
     metavar="TIME",
-    default="0",
     help="Deliver at this time (5.x): epoch ms or ISO.",
 )
 @click.option("--queue", "queue_id", type=click.IntRange(0), help="The queue.  [default: round robin]")
@@ -90,7 +100,7 @@ def send(
     flag: int,
     delay_level: int,
     delay_ms: int,
-    deliver_at: int,
+    deliver_at: datetime | None,
     queue_id: int | None,
     order_key: str | None,
     one_way: bool,
@@ -110,7 +120,7 @@ def send(
         raise click.UsageError("give BODY or --file, not both")
     if queue_id is not None and order_key is not None:
         raise click.UsageError("give --queue or --order-key, not both")
-    if (delay_level > 0) + (delay_ms > 0) + (deliver_at > 0) > 1:
+    if (delay_level > 0) + (delay_ms > 0) + (deliver_at is not None) > 1:
         raise click.UsageError("give one of --delay-level, --delay-ms and --deliver-at")
     message = functools.partial(
         Message,
@@ -121,7 +131,7 @@ def send(
         flag=flag,
         delay_level=delay_level,
         delay=timedelta(milliseconds=delay_ms),
-        deliver_at=_time_of(deliver_at),
+        deliver_at=deliver_at,
     )
     # How to choose the queue: the keywords of a send.
     where: dict[str, Any] = {"queue_id": queue_id}
@@ -141,14 +151,6 @@ def send(
                     click.echo(show(result))
 
     run_command(send_all())
-
-
-def _time_of(moment_ms: int) -> datetime | None:
-    """Epoch ms as a time; 0 is none."""
-    try:
-        return datetime.fromtimestamp(moment_ms / 1000, UTC) if moment_ms else None
-    except (ValueError, OverflowError) as error:
-        raise click.BadParameter(f"{moment_ms} ms is beyond the year 9999") from error
 
 
 async def _each(bodies: Sequence[str]) -> AsyncIterator[bytes]:
