@@ -4,7 +4,7 @@ server.py             the port: starts, listens, stops
 connections.py        what one connection may cost
 app.py                what each request passes: the guard, the function of its address, errors
 guard.py              who may ask
-answers.py            JSON, errors, and how parameters are read
+answers.py            addresses and what answers them: JSON, errors, how parameters and bodies are read
 pages.py              long lists in pages, and long work in turns
 server_access.py      what the port shows: a node, its request log, its faults, its state
 cluster_views.py      topics, groups, lag, first positions, and which member holds which queue
@@ -13,7 +13,7 @@ stand_in_views.py     faults, requests, virtual time, reset, snapshots
 metrics.py            figures with RocketMQ 5's metric names
 values.py             what it answers and reads, as structs
 broker_values.py      what a broker has as such structs
-openapi.py            every address, and the description of all of it
+openapi.py            the description of all addresses
 page/                 the page: one HTML file, its style and its script in five parts
 
 Only `values.py` and `broker_values.py` are imported without the port.

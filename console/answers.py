@@ -4,15 +4,20 @@
     404  a topic, group or rule that does not exist                405  another method
     409  something this server does not have (virtual time, for example), or a topic that exists already
 
-After an error nothing has changed.
+After an error nothing has changed. A function of a `Call` answers the address that its decorator `serves` names:
+`app.py` serves all of these, `openapi.py` describes them.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
+from pocketmq.broker.broker import Broker
 from starlette.requests import Request
 from starlette.responses import Response
+
+from .pages import Reading
+from .server_access import ServerAccess
 
 JSON_BYTES: Final = 64 << 10
 """The longest body of which JSON objects are made: `[[],[],` needs twenty times its length."""
@@ -28,6 +33,69 @@ class Problem(Exception):
         self.status = status
         self.text = text
         self.allowed = list(allowed)
+
+
+class Call(NamedTuple):
+    """One request, on its way to its answer."""
+
+    access: ServerAccess
+    request: Request
+    given: dict[str, str]
+    """The parameters of the address, which have known names; empty ones are left out."""
+
+    @property
+    def broker(self) -> Broker:
+        return self.access.broker
+
+    @property
+    def reading(self) -> Reading:
+        return self.access.reading
+
+    def in_path(self, name: str) -> str:
+        """A part of the address."""
+        value: str = self.request.path_params[name]
+        return value
+
+
+Answering = Callable[[Call], Awaitable[Response]]
+"""Returns the answer, or raises `Problem`. The first sentence of its docstring describes it."""
+JSON: Final = "application/json"
+BINARY: Final = "application/octet-stream"
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """One method of one address."""
+
+    method: str
+    path: str
+    answering: Answering
+    query: tuple[str, ...] = ()
+    """Parameters that it may have; any other is refused if there are some."""
+    answer: Any = None
+    """The type of a JSON answer, or a tuple of them; None for an empty object."""
+    body: Any = None
+    """The type of a JSON body."""
+    code: int = 200
+    content: str = JSON
+    """What the answer is; anything but JSON is text or bytes."""
+    accepts: str = JSON
+    """What the body is; of anything but JSON, `body` is `bytes`."""
+
+
+OPERATIONS: Final[list[Operation]] = []
+PAGES: Final = ("after", "limit")
+
+
+def serves(
+    method: str, path: str, query: tuple[str, ...] = (), answer: Any = None, body: Any = None, **more: Any
+) -> Callable[[Answering], Answering]:
+    """Makes a function an `Operation`."""
+
+    def add(answering: Answering) -> Answering:
+        OPERATIONS.append(Operation(method, path, answering, query, answer, body, **more))
+        return answering
+
+    return add
 
 
 def as_json(value: object, status: int = 200) -> Response:

@@ -16,10 +16,10 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from .answers import Problem, as_error, query_of
+from . import openapi  # noqa: F401  its views fill OPERATIONS
+from .answers import OPERATIONS, Call, Operation, Problem, as_error, query_of
 from .guard import Guard
-from .openapi import OPERATIONS, Operation
-from .server_access import Call, NotRunning, ServerAccess
+from .server_access import NotRunning, ServerAccess
 
 _log = logging.getLogger("pocketmq.console")
 

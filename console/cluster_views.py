@@ -1,6 +1,6 @@
 """Topics, groups, lag and first positions of one broker; and topics made and changed. Nothing here moves an offset.
 
-A function of a `Call` answers an address of `openapi.OPERATIONS`. One with `pause` awaits it after each topic, group or
+A function with `pause` awaits it after each topic, group or
 queue, whose number others decide.
 """
 
@@ -16,11 +16,11 @@ from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.topics import is_internal_group, topic_refusal
 from starlette.responses import Response
 
-from .answers import Problem, as_json, needed, number_of, read_json
+from .answers import PAGES, Call, Problem, as_json, needed, number_of, read_json, serves
 from .broker_values import members_of, running_info
 from .pages import DEFAULT_NAMES, MAX_NAMES, Page, Pause, first_names
-from .server_access import Call
 from .values import (
+    FirstPosition,
     Group,
     GroupQueue,
     Lag,
@@ -33,12 +33,15 @@ from .values import (
     queue_names,
 )
 
+_NAMES: Final = ("filter", *PAGES)
+"""`filter` is a part of the names that are wanted."""
 ASK_SECONDS: Final = 0.5
 """How long all members together may take to say what they hold."""
 MAX_ASKED: Final = 64
 """Members that are asked; what the others hold is not known then."""
 
 
+@serves("GET", "/api/topics", ("all", *_NAMES), list[Topic])
 async def topics(call: Call) -> Response:
     """Every topic; those of the broker itself only with `all=true`."""
     broker, with_system = call.broker, call.given.get("all") == "true"
@@ -70,6 +73,7 @@ async def _listed(
     return page.response(call.request)
 
 
+@serves("GET", "/api/topics/{topic}", answer=Topic)
 async def topic(call: Call) -> Response:
     """One topic with its queues; 404 if it does not exist."""
     return await _answer_with_topic(call, call.in_path("topic"))
@@ -110,6 +114,7 @@ def known_topic(broker: Broker, name: str) -> TopicConfig:
     return config
 
 
+@serves("POST", "/api/topics", answer=Topic, body=NewTopic, code=201)
 async def make_topic(call: Call) -> Response:
     """Make a topic: `{"name": "orders", "queues": 4, "order": false}`; 409 if it exists."""
     given = await read_json(call.request, NewTopic)
@@ -123,6 +128,7 @@ async def make_topic(call: Call) -> Response:
     return await _answer_with_topic(call, name, 201)
 
 
+@serves("PUT", "/api/topics/{topic}", answer=Topic, body=TopicChanges)
 async def change_topic(call: Call) -> Response:
     """Change what is given of a topic: `{"queues": 8, "perm": 6, "order": false}`; 404 if it does not exist."""
     given = await read_json(call.request, TopicChanges)
@@ -152,12 +158,14 @@ def _group_names(broker: Broker) -> Iterator[str]:
     return (name for name in known if not is_internal_group(name))
 
 
+@serves("GET", "/api/groups", _NAMES, list[Group])
 async def groups(call: Call) -> Response:
     """Every group."""
     broker = call.broker
     return await _listed(call, lambda: _group_names(broker), lambda name, pause: _group(broker, name, pause))
 
 
+@serves("GET", "/api/groups/{group}", answer=Group)
 async def group(call: Call) -> Response:
     """One group with members, subscriptions, offsets and lag."""
     broker, name = known_group(call)
@@ -208,7 +216,9 @@ async def offsets_of(broker: Broker, group_name: str, pause: Pause) -> dict[str,
     return found
 
 
+@serves("GET", "/api/groups/{group}/lag", answer=Lag)
 async def lag(call: Call) -> Response:
+    """How many messages a group has still to read."""
     broker, name = known_group(call)
     async with call.reading as pause:
         return as_json(await _lag(broker, name, pause))
@@ -229,6 +239,7 @@ async def _lag(broker: Broker, name: str, pause: Pause) -> Lag:
     return Lag(sum(by_topic.values()), by_topic)
 
 
+@serves("GET", "/api/explain", ("group", "topic"), list[FirstPosition])
 async def explain(call: Call) -> Response:
     """Where a group starts each queue of a topic, and why."""
     broker, name = call.broker, needed(call.given, "group")
@@ -250,7 +261,9 @@ Holders = dict[tuple[str, int], list[str]]
 """Topic and queue id to the client ids that hold the queue."""
 
 
+@serves("GET", "/api/groups/{group}/queues", answer=list[GroupQueue])
 async def group_queues(call: Call) -> Response:
+    """Queues of a group with offset, lag and the members that hold them."""
     broker, name = known_group(call)
     holders = await _holders(broker, name)
     async with call.reading as pause:

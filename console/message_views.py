@@ -22,13 +22,15 @@ from pocketmq.protocol.requests.send import SendMessageV2
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from starlette.responses import Response
 
-from .answers import JSON_BYTES, Problem, as_json, decoded, number_of, read_json
+from .answers import JSON_BYTES, Call, Problem, as_json, decoded, number_of, read_json, serves
 from .broker_values import message_value
 from .cluster_views import known_topic
 from .pages import Page, Pause
-from .server_access import Call, ServerAccess
+from .server_access import ServerAccess
+from .values import Message as StoredMessage
 from .values import NewMessage, Sent
 
+_SEARCH: Final = ("queue", "offset", "limit", "key", "from_ms", "to_ms", "after")
 MAX_MESSAGES: Final = 1000
 """Messages in one answer."""
 MESSAGE_BYTES: Final = 6 << 20
@@ -43,9 +45,10 @@ class PostedMessage(NewMessage, frozen=True, forbid_unknown_fields=True):
     properties: msgspec.Raw = _NULL  # type: ignore[assignment]
 
 
+@serves("GET", "/api/topics/{topic}/messages", _SEARCH, list[StoredMessage])
 async def messages(call: Call) -> Response:
-    """Oldest first. `queue` and `offset` say where to begin; `key` finds by key or message id, `from_ms` and `to_ms` by
-    store time."""
+    """Messages, oldest first; looking moves no offset. `queue` and `offset` say where to begin; `key` finds by key or
+    message id, `from_ms` and `to_ms` by store time."""
     limit = number_of(call.given, "limit", 100, MAX_MESSAGES)
     config, page = known_topic(call.broker, call.in_path("topic")), Page(limit)
     async with call.reading as pause:
@@ -158,6 +161,7 @@ async def _by_key(
     return {}
 
 
+@serves("POST", "/api/topics/{topic}/messages", answer=Sent, body=NewMessage, code=201)
 async def send_message(call: Call) -> Response:
     """Send one message as a producer does; the answer says where it is stored."""
     sent = await read_json(call.request, PostedMessage, MESSAGE_BYTES)

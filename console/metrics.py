@@ -22,15 +22,17 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 from starlette.responses import Response
 
+from .answers import Call, serves
 from .pages import Pause
-from .server_access import Call
 
 _BASE = ("cluster", "node_type", "node_id")
 _SAMPLES = 200
 """Made to text at once."""
 
 
+@serves("GET", "/metrics", content="text/plain")
 async def metrics(call: Call) -> Response:
+    """The figures as Prometheus text."""
     async with call.reading as pause:
         text = await metrics_text(call.access.node, pause)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -1,176 +1,34 @@
-"""Every address of the port with what it reads and answers; and `/openapi.json`, which is made from that.
+"""`/openapi.json`: every address of the port with what it reads and answers, as the functions of the views declare it.
 
-`app.py` serves this table, so an address is neither served nor described without the other.
+`app.py` serves the same `OPERATIONS`, so an address is neither served nor described without the other.
 """
 
-from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Any, Final
 
 import msgspec
 from starlette.responses import Response
 
-from . import cluster_views as cluster
-from . import message_views as messages
-from . import stand_in_views as stand_in
-from .answers import as_json
-from .metrics import metrics
-from .server_access import Call
-from .values import (
-    Clock,
-    Error,
-    Fault,
-    FirstPosition,
-    Group,
-    GroupQueue,
-    Health,
-    Lag,
-    LedgerMessage,
-    LedgerVerdict,
-    LoggedRequest,
-    Message,
-    NewFault,
-    NewMessage,
-    NewTopic,
-    Sent,
-    Step,
-    Topic,
-    TopicChanges,
-    Words,
-)
+from . import cluster_views, message_views, metrics, stand_in_views  # noqa: F401  they fill OPERATIONS
+from .answers import BINARY, JSON, OPERATIONS, Call, Operation, as_json, serves
+from .values import Error, Health
 
-JSON: Final = "application/json"
-BINARY: Final = "application/octet-stream"
 _REFS: Final = "#/components/schemas/{name}"
 _NUMBERS: Final = frozenset(("queue", "offset", "limit", "last", "from_ms", "to_ms", "queue_id"))
 """Parameters that are numbers; all others are texts."""
 
 
-class Operation(msgspec.Struct, frozen=True):
-    """One method of one address."""
-
-    method: str
-    path: str
-    answering: Callable[[Call], Awaitable[Response]]
-    """Returns the answer, or raises `Problem`."""
-    summary: str
-    query: tuple[str, ...] = ()
-    """Parameters that it may have; any other is refused if there are some."""
-    answer: Any = None
-    """The type of a JSON answer, or a tuple of them; None for an empty object."""
-    body: Any = None
-    """The type of a JSON body."""
-    code: int = 200
-    content: str = JSON
-    """What the answer is; anything but JSON is text or bytes."""
-    accepts: str = JSON
-    """What the body is; of anything but JSON, `body` is `bytes`."""
-
-
-_PAGES: Final = ("after", "limit")
-_NAMES: Final = ("filter", *_PAGES)
-"""`filter` is a part of the names that are wanted."""
-_MESSAGES: Final = ("queue", "offset", "limit", "key", "from_ms", "to_ms", "after")
-
-
+@serves("GET", "/healthz", answer=Health)
+@serves("GET", "/readyz", answer=Health)
 async def health(call: Call) -> Response:
+    """The server runs, and clients can connect."""
     return as_json(Health("up"))
 
 
+@serves("GET", "/openapi.json", answer=dict[str, Any])
 async def description(call: Call) -> Response:
+    """This description."""
     return as_json(openapi())
-
-
-OPERATIONS: Final = (
-    Operation("GET", "/healthz", health, "200 while the server runs", answer=Health),
-    Operation("GET", "/readyz", health, "200 once clients can connect", answer=Health),
-    Operation("GET", "/metrics", metrics, "Prometheus text", content="text/plain"),
-    Operation("GET", "/openapi.json", description, "This description", answer=dict[str, Any]),
-    Operation("GET", "/api/topics", cluster.topics, "Topics", ("all", *_NAMES), list[Topic]),
-    Operation("POST", "/api/topics", cluster.make_topic, "Make a topic", (), Topic, NewTopic, 201),
-    Operation("GET", "/api/topics/{topic}", cluster.topic, "One topic", answer=Topic),
-    Operation(
-        "PUT",
-        "/api/topics/{topic}",
-        cluster.change_topic,
-        "Change what is given of a topic",
-        (),
-        Topic,
-        TopicChanges,
-    ),
-    Operation(
-        "GET",
-        "/api/topics/{topic}/messages",
-        messages.messages,
-        "Messages, oldest first; looking moves no offset",
-        _MESSAGES,
-        list[Message],
-    ),
-    Operation(
-        "POST",
-        "/api/topics/{topic}/messages",
-        messages.send_message,
-        "Send a message",
-        (),
-        Sent,
-        NewMessage,
-        201,
-    ),
-    Operation("GET", "/api/groups", cluster.groups, "Consumer groups", _NAMES, list[Group]),
-    Operation("GET", "/api/groups/{group}", cluster.group, "One group", answer=Group),
-    Operation("GET", "/api/groups/{group}/lag", cluster.lag, "Messages still to read", answer=Lag),
-    Operation(
-        "GET",
-        "/api/groups/{group}/queues",
-        cluster.group_queues,
-        "Queues with offset, lag and the members that hold them",
-        answer=list[GroupQueue],
-    ),
-    Operation(
-        "GET",
-        "/api/explain",
-        cluster.explain,
-        "Where a group starts each queue of a topic, and why",
-        ("group", "topic"),
-        list[FirstPosition],
-    ),
-    Operation(
-        "GET", "/api/words", stand_in.words, "The names that this server knows, for a form", answer=Words
-    ),
-    Operation("GET", "/api/faults", stand_in.faults, "Rules with their newest hits", _PAGES, list[Fault]),
-    Operation("POST", "/api/faults", stand_in.add_fault, "Add a rule", (), Fault, NewFault, 201),
-    Operation("DELETE", "/api/faults", stand_in.remove_faults, "Remove every rule", answer=list[Fault]),
-    Operation("DELETE", "/api/faults/{rule}", stand_in.remove_fault, "Remove a rule", answer=list[Fault]),
-    Operation(
-        "GET",
-        "/api/requests",
-        stand_in.requests,
-        "Requests with their replies",
-        (*stand_in.SEARCH_WORDS, *_PAGES, "last"),
-        list[LoggedRequest],
-    ),
-    Operation(
-        "GET",
-        "/api/requests/stream",
-        stand_in.request_stream,
-        "The same as they arrive: one in the data of each event",
-        stand_in.SEARCH_WORDS,
-        content="text/event-stream",
-    ),
-    Operation("GET", "/api/clock", stand_in.clock, "The server's time", answer=Clock),
-    Operation("POST", "/api/clock/advance", stand_in.advance, "Let virtual time pass", (), Clock, Step),
-    Operation(
-        "GET",
-        "/api/ledger",
-        stand_in.ledger,
-        "What became of the messages of a topic for a group; of all; or of one message",
-        ("topic", "group", "message", *_PAGES),
-        (LedgerVerdict, LedgerMessage, list[LedgerVerdict]),
-    ),
-    Operation("POST", "/api/reset", stand_in.reset, "Forget everything since the start"),
-    Operation("GET", "/api/snapshot", stand_in.snapshot, "The state, as a file", content=BINARY),
-    Operation("PUT", "/api/snapshot", stand_in.restore, "Bring a state back", body=bytes, accepts=BINARY),
-)
 
 
 @cache
@@ -200,13 +58,14 @@ def _each(kind: Any) -> tuple[Any, ...]:
 
 
 def _described(operation: Operation) -> dict[str, Any]:
+    summary = (operation.answering.__doc__ or "").partition(".")[0]
     in_path = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
     described: dict[str, Any] = {
         "operationId": f"{operation.method.lower()}{operation.path.translate(_ID)}",
-        "summary": operation.summary,
+        "summary": summary,
         "responses": {
             str(operation.code): {
-                "description": operation.summary,
+                "description": summary,
                 "content": {operation.content: {"schema": _answered(operation)}},
             },
             "4XX": {"description": "An error", "content": {JSON: {"schema": _schema(Error)}}},

@@ -7,13 +7,12 @@ of these parts becomes an answer 400; its attribute `allowed`, if it has one, sa
 
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.node import Node
 from pocketmq.broker.time.timers import MovedTime
 from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
-from starlette.requests import Request
 
 from .pages import Reading
 from .values import LedgerMessage, LedgerVerdict, LoggedRequest, Words
@@ -145,25 +144,3 @@ class ServerAccess:
         finally:
             connection.close()
         return reply
-
-
-class Call(NamedTuple):
-    """One request, on its way to its answer."""
-
-    access: ServerAccess
-    request: Request
-    given: dict[str, str]
-    """The parameters of the address, which have known names; empty ones are left out."""
-
-    @property
-    def broker(self) -> Broker:
-        return self.access.broker
-
-    @property
-    def reading(self) -> Reading:
-        return self.access.reading
-
-    def in_path(self, name: str) -> str:
-        """A part of the address."""
-        value: str = self.request.path_params[name]
-        return value

@@ -13,10 +13,10 @@ import msgspec
 from pocketmq.broker.time.timers import TimeStuckError
 from starlette.responses import Response, StreamingResponse
 
-from .answers import Problem, as_json, number_of, read_body, read_json
+from .answers import BINARY, PAGES, Call, Problem, as_json, number_of, read_body, read_json, serves
 from .pages import Page, Pause, in_turns
-from .server_access import Call, Ledger, ServerAccess, Snapshots
-from .values import Clock, Step
+from .server_access import Ledger, ServerAccess, Snapshots
+from .values import Clock, Fault, LedgerMessage, LedgerVerdict, LoggedRequest, NewFault, Step, Words
 
 SEARCH_WORDS: Final = ("code", "topic", "queue_id", "group", "client_id", "broker", "oneway", "response")
 MAX_REQUESTS: Final = 10_000
@@ -35,10 +35,13 @@ _encode: Final = msgspec.json.Encoder().encode
 # -- faults
 
 
+@serves("GET", "/api/words", answer=Words)
 async def words(call: Call) -> Response:
+    """The names that this server knows, for a form."""
     return as_json(call.access.rules.words())
 
 
+@serves("GET", "/api/faults", PAGES, list[Fault])
 async def faults(call: Call) -> Response:
     """Rules with their newest hits, in the order they were added."""
     last = number_of(call.given, "after", 0)
@@ -53,18 +56,24 @@ async def faults(call: Call) -> Response:
     return page.response(call.request)
 
 
+@serves("POST", "/api/faults", answer=Fault, body=NewFault, code=201)
 async def add_fault(call: Call) -> Response:
+    """Add a rule."""
     given = await read_json(call.request, dict[str, Any])
     with wrong_values():
         return as_json(call.access.rules.add(given), 201)
 
 
+@serves("DELETE", "/api/faults", answer=list[Fault])
 async def remove_faults(call: Call) -> Response:
+    """Remove every rule."""
     call.access.rules.clear()
     return as_json([])
 
 
+@serves("DELETE", "/api/faults/{rule}", answer=list[Fault])
 async def remove_fault(call: Call) -> Response:
+    """Remove a rule."""
     rules, text = call.access.rules, call.in_path("rule")
     if not (text.isascii() and text.isdecimal() and rules.remove(int(text[:9]))):
         raise Problem(
@@ -102,9 +111,10 @@ def search_of(given: dict[str, str]) -> dict[str, Any]:
     return words
 
 
+@serves("GET", "/api/requests", (*SEARCH_WORDS, *PAGES, "last"), list[LoggedRequest])
 async def requests(call: Call) -> Response:
-    """Oldest first: the oldest `limit`, or the newest `last`. There is no next page with what is left out of the newest
-    because the page is full."""
+    """Requests with their replies, oldest first: the oldest `limit`, or the newest `last`. There is no next page with
+    what is left out of the newest because the page is full."""
     given, words = call.given, search_of(call.given)
     is_newest = "last" in given
     if is_newest and "limit" in given:
@@ -125,9 +135,10 @@ async def requests(call: Call) -> Response:
     return page.response(call.request)
 
 
+@serves("GET", "/api/requests/stream", SEARCH_WORDS, content="text/event-stream")
 async def request_stream(call: Call) -> Response:
-    """Server-sent events of requests. Each reader waits at its own pace; what it is too slow for, it misses, and is
-    told how much."""
+    """Server-sent events of requests as they arrive. Each reader waits at its own pace; what it is too slow for, it
+    misses, and is told how much."""
     access, words = call.access, search_of(call.given)
     if access.open_streams >= MAX_STREAMS:
         raise Problem(409, f"{MAX_STREAMS} streams are open already", [MAX_STREAMS])
@@ -158,12 +169,15 @@ async def _events(access: ServerAccess, words: dict[str, Any]) -> AsyncIterator[
 # -- time
 
 
+@serves("GET", "/api/clock", answer=Clock)
 async def clock(call: Call) -> Response:
+    """The server's time."""
     return as_json(Clock(call.access.time is not None, call.broker.clock.now_ms()))
 
 
+@serves("POST", "/api/clock/advance", answer=Clock, body=Step)
 async def advance(call: Call) -> Response:
-    """`{"by": "2h"}`: seconds or a text; `{"to_next": true}`: to the next event."""
+    """Let virtual time pass: `{"by": "2h"}`, seconds or a text; `{"to_next": true}`, to the next event."""
     step, time = await read_json(call.request, Step), call.access.time
     if time is None:
         raise Problem(409, "the clock is not virtual: start the server with --virtual-time")
@@ -184,7 +198,9 @@ async def advance(call: Call) -> Response:
 # -- state
 
 
+@serves("POST", "/api/reset")
 async def reset(call: Call) -> Response:
+    """Forget everything since the start."""
     if call.access.reset is None:
         raise Problem(409, "this server keeps its state: reset is for one with a temporary store")
     await call.access.reset()
@@ -197,11 +213,15 @@ def _snapshots_of(call: Call) -> Snapshots:
     return call.access.snapshots
 
 
+@serves("GET", "/api/snapshot", content=BINARY)
 async def snapshot(call: Call) -> Response:
+    """The state, as a file."""
     return Response(await _snapshots_of(call).take(), media_type="application/octet-stream")
 
 
+@serves("PUT", "/api/snapshot", body=bytes, accepts=BINARY)
 async def restore(call: Call) -> Response:
+    """Bring a state back."""
     snapshots = _snapshots_of(call)
     data = await read_body(call.request, SNAPSHOT_BYTES)
     with wrong_values():
@@ -211,7 +231,10 @@ async def restore(call: Call) -> Response:
 
 # -- ledger
 
+_LEDGER: Final = (LedgerVerdict, LedgerMessage, list[LedgerVerdict])
 
+
+@serves("GET", "/api/ledger", ("topic", "group", "message", *PAGES), _LEDGER)
 async def ledger(call: Call) -> Response:
     """What became of a message, or of a topic for a group; or of every topic and group, or of those that are given."""
     given, kept = call.given, call.access.ledger

@@ -106,8 +106,9 @@ ROOMS: dict[str, list[str]] = {
         "pytest_plugin",
     ],
     "console": [
-        "answers connections guard pages values",
+        "connections guard pages values",
         "broker_values server_access",
+        "answers",
         "cluster_views metrics",
         "message_views stand_in_views",
         "openapi",

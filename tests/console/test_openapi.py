@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 from pocketmq.cli.main import main
 from pocketmq.client import LitePullConsumer
-from pocketmq.console.openapi import OPERATIONS, openapi
+from pocketmq.console.answers import OPERATIONS
+from pocketmq.console.openapi import openapi
 from pocketmq.console.values import NewFault
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.testing import EmbeddedServer, RocketMQ
