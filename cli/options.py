@@ -14,16 +14,14 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from .mistakes import FAILED, UNREACHABLE, USER_ERROR, refuse
 
-namesrv_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
-    "-n",
-    "--namesrv",
-    "namesrv_addr",
-    metavar="ADDR[;ADDR]",
-    envvar="NAMESRV_ADDR",
-    default="127.0.0.1:9876",
-    show_default=True,
-    help="Name servers; also from NAMESRV_ADDR.",
-)
+NAME_SERVERS: Final[dict[str, Any]] = {
+    "metavar": "ADDR[;ADDR]",
+    "envvar": "NAMESRV_ADDR",
+    "default": "127.0.0.1:9876",
+    "show_default": True,
+    "help": "Name servers; also from NAMESRV_ADDR.",
+}
+"""The option with which a command finds its cluster."""
 
 
 _OF_USER: Final = (NOT_FOUND_TOPIC_EXCEPTION, ResponseCode.NO_PERMISSION)
@@ -37,7 +35,7 @@ def client_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def gathered(*, namesrv_addr: str, access: Access, **values: Any) -> Any:
         return command(**values, client=client_keywords(namesrv_addr, access))
 
-    return namesrv_option(access_options(gathered))
+    return click.option("-n", "--namesrv", "namesrv_addr", **NAME_SERVERS)(access_options(gathered))
 
 
 def client_keywords(namesrv_addr: str, access: Access) -> dict[str, Any]:

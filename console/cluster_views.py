@@ -168,13 +168,11 @@ async def groups(call: Call) -> Response:
 @serves("GET", "/api/groups/{group}", answer=Group)
 async def group(call: Call) -> Response:
     """One group with members, subscriptions, offsets and lag."""
-    broker, name = known_group(call)
-    async with call.reading as pause:
-        return as_json(await _group(broker, name, pause))
+    return await _of_group(call, _group)
 
 
-def known_group(call: Call) -> tuple[Broker, str]:
-    """The group of the address; 404 if nothing is known of it."""
+async def _of_group(call: Call, look: Callable[[Broker, str, Pause], Awaitable[object]]) -> Response:
+    """What is seen of the group of the address; 404 if nothing is known of it."""
     broker, name = call.broker, call.in_path("group")
     is_known = (
         name in broker.groups.groups
@@ -183,7 +181,8 @@ def known_group(call: Call) -> tuple[Broker, str]:
     )
     if not is_known or is_internal_group(name):
         raise Problem(404, f"there is no group {name:.200}")
-    return broker, name
+    async with call.reading as pause:
+        return as_json(await look(broker, name, pause))
 
 
 async def _group(broker: Broker, name: str, pause: Pause) -> Group:
@@ -219,9 +218,7 @@ async def offsets_of(broker: Broker, group_name: str, pause: Pause) -> dict[str,
 @serves("GET", "/api/groups/{group}/lag", answer=Lag)
 async def lag(call: Call) -> Response:
     """How many messages a group has still to read."""
-    broker, name = known_group(call)
-    async with call.reading as pause:
-        return as_json(await _lag(broker, name, pause))
+    return await _of_group(call, _lag)
 
 
 async def _lag(broker: Broker, name: str, pause: Pause) -> Lag:
@@ -264,10 +261,8 @@ Holders = dict[tuple[str, int], list[str]]
 @serves("GET", "/api/groups/{group}/queues", answer=list[GroupQueue])
 async def group_queues(call: Call) -> Response:
     """Queues of a group with offset, lag and the members that hold them."""
-    broker, name = known_group(call)
-    holders = await _holders(broker, name)
-    async with call.reading as pause:
-        return as_json(await _group_queues(broker, name, holders, pause))
+    holders = await _holders(call.broker, call.in_path("group"))
+    return await _of_group(call, lambda broker, name, pause: _group_queues(broker, name, holders, pause))
 
 
 async def _group_queues(broker: Broker, name: str, holders: Holders, pause: Pause) -> list[GroupQueue]:

@@ -17,8 +17,8 @@ import click
 from pocketmq.client.access import Access
 from pocketmq.client.access_options import access_options
 
-from ..mistakes import USER_ERROR, one_line
-from ..options import client_keywords, run_command
+from ..mistakes import SpellingGroup
+from ..options import NAME_SERVERS, client_keywords, run_command
 from .options import OptionRow, Options
 
 ACTION: Final = "command"
@@ -36,18 +36,7 @@ def command_rows() -> dict[str, list[OptionRow]]:
     return rows
 
 
-class OneLineCommand(click.Command):
-    """A command that prints a mistake of the user as one line."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, args)
-        except click.UsageError as error:
-            click.echo(f"pocketmq: {self.name}: {one_line(error.format_message())}", err=True)
-            ctx.exit(USER_ERROR)
-
-
-class AdminGroup(click.Group):
+class AdminGroup(SpellingGroup):
     """The commands of the table. As in mqadmin, names may be written in any case."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -58,15 +47,6 @@ class AdminGroup(click.Group):
             if name.lower() == cmd_name.lower():
                 return _command(name)
         return None
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError:
-            click.echo(f"pocketmq: The sub command {one_line(args[0])} not exist.", err=True)
-            ctx.exit(USER_ERROR)
 
 
 @click.command(cls=AdminGroup, context_settings=CONTEXT)
@@ -87,17 +67,8 @@ def _command(name: str) -> click.Command:
         run_command(_run(_function(about.need), given))
 
     parameters: list[click.Parameter] = [_option(row) for row in options if row.short != NAMESRV]
-    parameters.append(
-        click.Option(
-            ["-n", "--namesrvAddr", "--namesrv", "namesrv_addr"],
-            metavar="ADDR[;ADDR]",
-            envvar="NAMESRV_ADDR",
-            default="127.0.0.1:9876",
-            show_default=True,
-            help="Name servers; also from NAMESRV_ADDR.",
-        )
-    )
-    return OneLineCommand(name, CONTEXT, act, parameters, help=about.text)
+    parameters.append(click.Option(["-n", "--namesrvAddr", "--namesrv", "namesrv_addr"], **NAME_SERVERS))
+    return click.Command(name, CONTEXT, act, parameters, help=about.text)
 
 
 def _option(row: OptionRow) -> click.Option:

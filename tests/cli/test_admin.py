@@ -32,7 +32,7 @@ def server() -> Iterator[EmbeddedServer]:
 
 def run(server: EmbeddedServer, line: str, **values: str) -> Result:
     words = [word.format(**values) for word in line.split()]
-    return CliRunner().invoke(main, ["admin", *words, "-n", server.namesrv_addr])
+    return CliRunner().invoke(main, ["admin", *words, "-n", server.namesrv_addr], prog_name="pocketmq")
 
 
 def printed(server: EmbeddedServer, line: str, **values: str) -> str:
@@ -45,7 +45,7 @@ def refusal(server: EmbeddedServer, line: str, *, exit_code: int = 2) -> str:
     result = run(server, line)
     assert (result.exit_code, result.stdout) == (exit_code, ""), result.output
     assert result.stderr.count("\n") == 1, result.stderr
-    assert result.stderr.startswith("pocketmq: ")
+    assert result.stderr.startswith("pocketmq")
     return result.stderr
 
 
@@ -166,7 +166,7 @@ def test_what_a_terminal_would_obey_in_a_message_is_shown(
         ("updateTopic -c DefaultCluster -t Orders -a colour", "must be +key=value or -key, got 'colour'"),
         ("updateTopic -c absent -t Orders", "clusterName exists"),
         ("updateTopic --colour blue", "No such option"),
-        ("noSuchCommand", "The sub command noSuchCommand not exist."),
+        ("topicLst", "No such command 'topicLst'. Did you mean topicList"),
         ("updateSubGroup -g billing", "give either the address of a broker or the name of a cluster"),
         ("updateSubGroup -c DefaultCluster -g billing -p {{", "groupRetryPolicy"),
         ("updateUser -c DefaultCluster -u one -p a -s disable", "give one of"),
