@@ -10,13 +10,7 @@ from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.text import fastjson
 
 from .options import Options
-from .texts import (
-    group_members,
-    group_text,
-    row,
-)
-
-"""Members that joined less than this ago may not know each other's subscriptions yet."""
+from .texts import group_members, members_text, row
 
 
 async def update_sub_group(admin: AdminClient, given: Options) -> None:
@@ -36,7 +30,7 @@ async def update_sub_group(admin: AdminClient, given: Options) -> None:
     )
     for broker in await admin.update_group(config, **given.place()):
         echo(f"create subscription group to {broker} success.")
-    echo(group_text(config))
+    echo(f"SubscriptionGroupConfig{{{members_text(group_members(config))}}}")
 
 
 async def delete_sub_group(admin: AdminClient, given: Options) -> None:
@@ -60,7 +54,7 @@ async def get_consumer_config(admin: AdminClient, given: Options) -> None:
         rule = "=" * 29
         echo(f"{rule}{cluster}:{name}{rule}")
         for member, value in group_members(config).items():
-            echo(row("%-40s=  %s", member, value or ""))
+            echo(row("%-40s=  %s", member, "" if value is None else value))
 
 
 # -- connected clients

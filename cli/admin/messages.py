@@ -35,7 +35,6 @@ from pocketmq.client.clock import wall_ms
 from pocketmq.client.hooks.trace_records import TraceType
 from pocketmq.client.values.results import PullStatus
 from pocketmq.protocol.bodies.client import ConsumeType
-from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.topics import TRACE_TOPIC
 
@@ -44,6 +43,8 @@ from .options import Options
 from .texts import (
     file_name,
     java,
+    members,
+    members_text,
     message_text,
     properties_text,
     queue_text,
@@ -286,15 +287,7 @@ async def _push(admin: AdminClient, group: str, client_id: str, topic: str, mess
     if info.properties.get("PROP_CONSUME_TYPE") != ConsumeType.CONSUME_PASSIVELY:
         raise ClientError(f"this {client_id} client is not push consumer ,not support direct push")
     result = await admin.consume_directly(group, client_id, topic, message_id)
-    echo(_direct_result_text(result), nl=False)
-
-
-def _direct_result_text(result: ConsumeMessageDirectlyResult) -> str:
-    return (
-        f"ConsumeMessageDirectlyResult [order={java(result.order)}, autoCommit={java(result.auto_commit)}, "
-        f"consumeResult={result.consume_result}, remark={java(result.remark)}, "
-        f"spentTimeMills={result.spent_time_mills}]"
-    )
+    echo(f"ConsumeMessageDirectlyResult [{members_text(members(result))}]", nl=False)
 
 
 def _show_trace(kind: str, group_head: str, time_head: str, views: list[TraceView]) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import fields
 from pocketmq.client import MessageExt, MessageQueue, SubscriptionGroupConfig, TopicConfig
-from pocketmq.protocol.bodies.group_config import GroupRetryPolicy
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.java_strings import hash_map_order
 from pocketmq.protocol.message.properties import TRANSACTION_ID
@@ -23,7 +24,7 @@ def row(layout: str, *cells: object) -> str:
 
 
 def java(value: object) -> str:
-    """`null`, `true`, `{a=b, c=d}`; anything else as Python writes it."""
+    """`null`, `true`, `{a=b, c=d}`, `Policy{a=b, c=d}`; anything else as Python writes it."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -32,7 +33,19 @@ def java(value: object) -> str:
         return "{" + ", ".join(f"{java(key)}={java(one)}" for key, one in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(java, value)) + "]"
+    if isinstance(value, Struct):
+        return f"{type(value).__name__}{{{members_text(members(value))}}}"
     return str(value)
+
+
+def members(value: Struct) -> dict[str, object]:
+    """The members of an object by their official names."""
+    return {field.encode_name: getattr(value, field.name) for field in fields(value)}
+
+
+def members_text(values: Mapping[str, object]) -> str:
+    """Members as the `toString` of an object lists them."""
+    return ", ".join(f"{name}={java(value)}" for name, value in values.items())
 
 
 def properties_text(properties: Mapping[str, str]) -> str:
@@ -58,7 +71,7 @@ def file_name(text: str) -> str:
 
 
 def queue_text(queue: MessageQueue) -> str:
-    return f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}]"
+    return f"MessageQueue [{members_text(members(queue))}]"
 
 
 def perm_text(perm: int) -> str:
@@ -68,63 +81,15 @@ def perm_text(perm: int) -> str:
 
 
 def topic_text(config: TopicConfig) -> str:
-    return (
-        f"TopicConfig [topicName={config.topic_name}, readQueueNums={config.read_queue_nums}, "
-        f"writeQueueNums={config.write_queue_nums}, perm={perm_text(config.perm)}, "
-        f"topicFilterType={config.topic_filter_type}, topicSysFlag={config.topic_sys_flag}, "
-        f"order={java(config.order)}, attributes={java(config.attributes)}]"
-    )
+    return f"TopicConfig [{members_text(members(config) | {'perm': perm_text(config.perm)})}]"
 
 
-def retry_policy_text(policy: GroupRetryPolicy) -> str:
-    exponential = policy.exponential_retry_policy
-    customized = policy.customized_retry_policy
-    first = (
-        "null"
-        if exponential is None
-        else f"ExponentialRetryPolicy{{initial={exponential.initial}, max={exponential.max}, "
-        f"multiplier={exponential.multiplier}}}"
-    )
-    second = "null" if customized is None else f"CustomizedRetryPolicy{{next={java(customized.next)}}}"
-    return f"GroupRetryPolicy{{type={policy.type}, exponentialRetryPolicy={first}, customizedRetryPolicy={second}}}"
-
-
-def group_members(config: SubscriptionGroupConfig) -> dict[str, str | None]:
-    """A group's settings in the official order; None for what is not set."""
-    subscriptions = config.subscription_data_set
-    return {
-        "groupName": config.group_name,
-        "consumeEnable": java(config.consume_enable),
-        "consumeFromMinEnable": java(config.consume_from_min_enable),
-        "consumeBroadcastEnable": java(config.consume_broadcast_enable),
-        "consumeMessageOrderly": java(config.consume_message_orderly),
-        "retryQueueNums": str(config.retry_queue_nums),
-        "retryMaxTimes": str(config.retry_max_times),
-        "groupRetryPolicy": retry_policy_text(config.group_retry_policy),
-        "brokerId": str(config.broker_id),
-        "whichBrokerWhenConsumeSlowly": str(config.which_broker_when_consume_slowly),
-        "notifyConsumerIdsChangedEnable": java(config.notify_consumer_ids_changed_enable),
-        "groupSysFlag": str(config.group_sys_flag),
-        "consumeTimeoutMinute": str(config.consume_timeout_minute),
-        "subscriptionDataSet": None
-        if subscriptions is None
-        else java(
-            [
-                f"SimpleSubscriptionData{{topic={one.topic}, expressionType={one.expression_type}, "
-                f"expression={one.expression}, version={one.version}}}"
-                for one in subscriptions
-            ]
-        ),
-        "attributes": java(config.attributes),
-    }
-
-
-def group_text(config: SubscriptionGroupConfig) -> str:
-    members = group_members(config)
-    # One field is at another place in the text than in the class.
-    names = [name for name in members if name != "groupRetryPolicy"]
+def group_members(config: SubscriptionGroupConfig) -> dict[str, object]:
+    """A group's settings in the order in which mqadmin prints them."""
+    found = members(config)
+    names = [name for name in found if name != "groupRetryPolicy"]
     names.insert(names.index("brokerId"), "groupRetryPolicy")
-    return "SubscriptionGroupConfig{" + ", ".join(f"{name}={java(members[name])}" for name in names) + "}"
+    return {name: found[name] for name in names}
 
 
 def message_text(message: MessageExt) -> str:
