@@ -27,17 +27,15 @@ json_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
 _CLEAR: Final = "\x1b[H\x1b[2J"
 
 
-def watch_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--watch [SECONDS]`: look again and again. It arrives as `watch_seconds`, `None` without the option."""
-    return click.option(
-        "--watch",
-        "watch_seconds",
-        type=NumberRange(0.1, 3600),
-        is_flag=False,
-        flag_value=1.0,
-        metavar="[SECONDS]",
-        help="Look again every so many seconds, 1 without a number, until Ctrl-C.",
-    )(command)
+_watch_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
+    "--watch",
+    "watch_seconds",
+    type=NumberRange(0.1, 3600),
+    is_flag=False,
+    flag_value=1.0,
+    metavar="[SECONDS]",
+    help="Look again every so many seconds, 1 without a number, until Ctrl-C.",
+)
 
 
 def echo_json(value: object) -> None:
@@ -91,7 +89,7 @@ def view(
 
             run_command(run())
 
-        return json_option(watch_option(client_options(command)))
+        return json_option(_watch_option(client_options(command)))
 
     return decorate
 

@@ -21,7 +21,6 @@ from .server_access import ServerAccess
 
 JSON_BYTES: Final = 64 << 10
 """The longest body of which JSON objects are made: `[[],[],` needs twenty times its length."""
-_encode: Final = msgspec.json.Encoder().encode
 KindT = TypeVar("KindT")
 
 
@@ -99,7 +98,7 @@ def serves(
 
 
 def as_json(value: object, status: int = 200) -> Response:
-    return Response(_encode(value), status, media_type="application/json")
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 
 def as_error(problem: Problem) -> Response:

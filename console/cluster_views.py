@@ -13,6 +13,7 @@ import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.first_position.verdict import explain as verdict_of
 from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_internal_group, topic_refusal
 from starlette.responses import Response
 
@@ -29,8 +30,10 @@ from .values import (
     TopicChanges,
     TopicQueue,
     first_position,
+    group_queue,
     lag_of,
     queue_names,
+    topic_of,
 )
 
 _NAMES: Final = ("filter", *PAGES)
@@ -93,18 +96,7 @@ async def _topic(broker: Broker, name: str, pause: Pause) -> Topic:
         if high > low:
             newest = max(newest, store.store_time(name, queue_id, high - 1))
         await pause()
-    return Topic(
-        name=name,
-        queues=config.read_queue_nums,
-        write_queues=config.write_queue_nums,
-        perm=config.perm,
-        order=config.order,
-        attributes=config.attributes,
-        messages=sum(queue.max_offset - queue.min_offset for queue in queues),
-        last_stored_ms=newest or None,
-        brokers=[broker_name],
-        queue_list=queues,
-    )
+    return topic_of({broker_name: config}, queues, newest)
 
 
 def known_topic(broker: Broker, name: str) -> TopicConfig:
@@ -276,20 +268,9 @@ async def _group_queues(broker: Broker, name: str, holders: Holders, pause: Paus
         config = broker.topics.find(topic)
         for queue_id in range(0 if config is None else config.read_queue_nums):
             low, high = broker.store.min_offset(topic, queue_id), broker.store.max_offset(topic, queue_id)
-            offset = of_topic.get(queue_id)
-            found.append(
-                GroupQueue(
-                    group=name,
-                    topic=topic,
-                    broker_name=broker.config.broker_name,
-                    queue_id=queue_id,
-                    held_by=sorted(holders.get((topic, queue_id), ())),
-                    offset=offset,
-                    min_offset=low,
-                    max_offset=high,
-                    lag=lag_of(offset, low, high),
-                )
-            )
+            queue = MessageQueue(topic, broker.config.broker_name, queue_id)
+            held_by = sorted(holders.get((topic, queue_id), ()))
+            found.append(group_queue(name, queue, held_by, of_topic.get(queue_id), low, high))
             await pause()
     return found
 

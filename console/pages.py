@@ -27,7 +27,6 @@ from starlette.responses import Response
 PAGE_BYTES: Final = 1 << 20
 """A page that has so many bytes gets no further entry."""
 TURN_SECONDS: Final = 0.005
-_encode: Final = msgspec.json.Encoder().encode
 
 ResultT = TypeVar("ResultT")
 Pause = Callable[[], Awaitable[None]]
@@ -84,7 +83,7 @@ class Page:
 
     def add(self, value: object, *, first: bool = False) -> None:
         """Add an entry, behind the others or before them."""
-        entry = _encode(value)
+        entry = msgspec.json.encode(value)
         if first:
             self._entries.appendleft(entry)
         else:

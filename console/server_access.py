@@ -6,8 +6,8 @@ of these parts becomes an answer 400; its attribute `allowed`, if it has one, sa
 """
 
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
-from types import TracebackType
-from typing import Any, Final, Protocol, Self, TypeVar
+from contextlib import AbstractContextManager
+from typing import Any, Final, Protocol, TypeVar
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.node import Node
@@ -45,16 +45,10 @@ class Shown(Protocol[ValueT]):
     def as_json(self) -> ValueT: ...
 
 
-class Follower(Protocol):
+class Follower(AbstractContextManager["Follower"], Protocol):
     """Reads new requests at its own pace; `missed` counts those that it came too late for."""
 
     missed: int
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
     async def next(self) -> Sequence[Shown[LoggedRequest]]: ...
 

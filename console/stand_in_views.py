@@ -29,8 +29,6 @@ MAX_VERDICTS: Final = 1000
 """Verdicts in one answer."""
 SNAPSHOT_BYTES: Final = 256 << 20
 
-_encode: Final = msgspec.json.Encoder().encode
-
 
 # -- faults
 
@@ -157,7 +155,7 @@ async def _events(access: ServerAccess, words: dict[str, Any]) -> AsyncIterator[
             while True:
                 for request in await follower.next():
                     one = request.as_json()
-                    yield b"id: %d\ndata: %s\n\n" % (one.id, _encode(one))
+                    yield b"id: %d\ndata: %s\n\n" % (one.id, msgspec.json.encode(one))
                     await asyncio.sleep(0)
                 if follower.missed:
                     yield b"event: missed\ndata: %d\n\n" % follower.missed

@@ -13,7 +13,9 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from pocketmq.broker.first_position.rules import FROM_FIRST, FROM_TIMESTAMP
 from pocketmq.protocol.bodies.client_state import Connection
+from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.languages import version_name
+from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import Verdict
 
 NotNegative = Annotated[int, Meta(ge=0)]
@@ -60,6 +62,23 @@ class Topic(msgspec.Struct, frozen=True):
     """Store time of the newest message; null without one."""
     brokers: list[str]
     queue_list: list[TopicQueue]
+
+
+def topic_of(configs: Mapping[str, TopicConfig], queues: list[TopicQueue], newest_ms: int) -> Topic:
+    """A topic as the brokers of these names have it; `newest_ms` is 0 or less without a message."""
+    first = next(iter(configs.values()))
+    return Topic(
+        name=first.name,
+        queues=sum(config.read_queue_nums for config in configs.values()),
+        write_queues=sum(config.write_queue_nums for config in configs.values()),
+        perm=first.perm,
+        order=first.order,
+        attributes=first.attributes,
+        messages=sum(queue.max_offset - queue.min_offset for queue in queues),
+        last_stored_ms=newest_ms if newest_ms > 0 else None,
+        brokers=sorted(configs),
+        queue_list=queues,
+    )
 
 
 class TopicChanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -184,6 +203,14 @@ class GroupQueue(msgspec.Struct, frozen=True):
     lag: int
 
 
+def group_queue(
+    group: str, queue: MessageQueue, held_by: list[str], offset: int | None, low: int, high: int
+) -> GroupQueue:
+    """A queue that has messages from offset `low` to below `high`."""
+    lag = lag_of(offset, low, high)
+    return GroupQueue(group, queue.topic, queue.broker_name, queue.queue_id, held_by, offset, low, high, lag)
+
+
 class FirstPosition(msgspec.Struct, frozen=True):
     """Where a group starts to read a queue, by which rule (B0 to B6), and that rule in words."""
 
@@ -211,22 +238,12 @@ def first_position(verdict: Verdict, broker_name: str, consume_from_where: str |
     """Where a group with this ConsumeFromWhere starts; None counts as CONSUME_FROM_LAST_OFFSET."""
     by_where = {FROM_FIRST: verdict.from_first, FROM_TIMESTAMP: verdict.from_timestamp}
     start = by_where.get(consume_from_where or "", verdict.from_last)
-    return FirstPosition(
-        group=verdict.group,
-        topic=verdict.topic,
-        broker_name=verdict.broker_name or broker_name,
-        queue_id=verdict.queue_id,
-        offset=start if verdict.offset is None else verdict.offset,
-        rule=verdict.rule,
-        because=verdict.because,
-        answer=verdict.offset,
-        from_last=verdict.from_last,
-        from_first=verdict.from_first,
-        from_timestamp=verdict.from_timestamp,
-        min_offset=verdict.min_offset,
-        max_offset=verdict.max_offset,
-        stored_offset=verdict.stored_offset,
-    )
+    known = msgspec.structs.asdict(verdict) | {
+        "broker_name": verdict.broker_name or broker_name,
+        "offset": start if verdict.offset is None else verdict.offset,
+        "answer": verdict.offset,
+    }
+    return msgspec.convert(known, FirstPosition)
 
 
 # -- faults, requests, time and verdicts

@@ -7,7 +7,6 @@ Keys and TLS are options of the group: `pocketmq admin --tls clusterList`.
 """
 
 import csv
-from collections.abc import Awaitable, Callable
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -22,7 +21,6 @@ from ..options import NAME_SERVERS, client_keywords, run_command
 from .options import OptionRow, Options
 
 ACTION: Final = "command"
-NAMESRV: Final = "n"
 CONTEXT: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"]}
 
 
@@ -64,9 +62,9 @@ def _command(name: str) -> click.Command:
     def act(access: Access, /, **values: Any) -> None:
         given = Options(name, options, values, client_keywords(values.pop("namesrv_addr"), access))
         given.check_choices()
-        run_command(_run(_function(about.need), given))
+        run_command(_run(about.need, given))
 
-    parameters: list[click.Parameter] = [_option(row) for row in options if row.short != NAMESRV]
+    parameters: list[click.Parameter] = [_option(row) for row in options]
     parameters.append(click.Option(["-n", "--namesrvAddr", "--namesrv", "namesrv_addr"], **NAME_SERVERS))
     return click.Command(name, CONTEXT, act, parameters, help=about.text)
 
@@ -82,17 +80,11 @@ def _option(row: OptionRow) -> click.Option:
     )
 
 
-Action = Callable[[Any, Options], Awaitable[None]]
-
-
-def _function(place: str) -> Action:
-    module, _, function = place.partition(":")
-    action: Action = getattr(import_module(f".{module}", __package__), function)
-    return action
-
-
-async def _run(action: Action, given: Options) -> None:
+async def _run(place: str, given: Options) -> None:
+    """Call the function `module:function` of this folder."""
     from pocketmq.client.admin.client import AdminClient  # not for `--help`
 
+    module, _, function = place.partition(":")
+    action = getattr(import_module(f".{module}", __package__), function)
     async with AdminClient(**given.client) as admin:
         await action(admin, given)

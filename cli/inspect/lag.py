@@ -4,7 +4,7 @@ from collections.abc import Sequence, Set
 
 import click
 from pocketmq.client import AdminClient, ClientError
-from pocketmq.console.values import GroupQueue, lag_of
+from pocketmq.console.values import GroupQueue, group_queue
 
 from ..output import table, view
 from .cluster_names import complete_groups, complete_topics, gather_limited, group_names, masters
@@ -57,19 +57,8 @@ async def queue_rows(
             if at is None and topic not in subscribed:
                 continue
             offset = None if at is None else at.consumer_offset
-            found.append(
-                GroupQueue(
-                    group=group,
-                    topic=topic,
-                    broker_name=queue.broker_name,
-                    queue_id=queue.queue_id,
-                    held_by=holders.get(queue, []),
-                    offset=offset,
-                    min_offset=place.min_offset,
-                    max_offset=place.max_offset,
-                    lag=lag_of(offset, place.min_offset, place.max_offset),
-                )
-            )
+            held_by = holders.get(queue, [])
+            found.append(group_queue(group, queue, held_by, offset, place.min_offset, place.max_offset))
     return found
 
 

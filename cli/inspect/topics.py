@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 from pocketmq.client import AdminClient, ClientError, TopicConfig
-from pocketmq.console.values import Topic, TopicQueue
+from pocketmq.console.values import Topic, TopicQueue, topic_of
 from pocketmq.protocol.message.topics import is_system_topic
 
 from ..output import table, view
@@ -34,23 +34,12 @@ async def _row(admin: AdminClient, name: str, configs: dict[str, TopicConfig]) -
         places = (await admin.topic_status(name)).offset_table
     except ClientError:
         places = {}  # it has no queues, or was deleted since it was listed
-    first = next(iter(configs.values()))
-    newest = max((place.last_update_timestamp for place in places.values()), default=0)
-    return Topic(
-        name=name,
-        queues=sum(config.read_queue_nums for config in configs.values()),
-        write_queues=sum(config.write_queue_nums for config in configs.values()),
-        perm=first.perm,
-        order=first.order,
-        attributes=first.attributes,
-        messages=sum(place.max_offset - place.min_offset for place in places.values()),
-        last_stored_ms=newest if newest > 0 else None,
-        brokers=sorted(configs),
-        queue_list=[
-            TopicQueue(queue.broker_name, queue.queue_id, place.min_offset, place.max_offset)
-            for queue, place in sorted(places.items())
-        ],
-    )
+    newest_ms = max((place.last_update_timestamp for place in places.values()), default=0)
+    queues = [
+        TopicQueue(queue.broker_name, queue.queue_id, place.min_offset, place.max_offset)
+        for queue, place in sorted(places.items())
+    ]
+    return topic_of(configs, queues, newest_ms)
 
 
 def _text(rows: Sequence[Topic]) -> str:

@@ -26,12 +26,8 @@ class AdminClient(AdminMessages, AdminSecurity):
         def __getattr__(self, name: str) -> NoReturn:
             """Name the method for a Java one: each docstring here mentions the official name."""
             java_name = re.compile(rf"\b{re.escape(name)}\b")
-            for attribute in dir(type(self)):
+            for attribute in () if name.startswith("_") else dir(type(self)):
                 documented = getattr(type(self), attribute).__doc__ or ""
-                if (
-                    not attribute.startswith("_")
-                    and java_name.search(documented)
-                    and not name.startswith("_")
-                ):
+                if not attribute.startswith("_") and java_name.search(documented):
                     raise AttributeError(f"AdminClient has no {name}: its Python name is {attribute}")
             raise AttributeError(f"AdminClient has no {name}")

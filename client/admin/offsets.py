@@ -11,7 +11,6 @@ from pocketmq.protocol.bodies.offsets import (
     ConsumeStats,
     OffsetWrapper,
 )
-from pocketmq.protocol.bodies.routes import BrokerData, QueueData
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import pop_retry_topic, retry_topic
 from pocketmq.protocol.requests.group import GetConsumeStats
@@ -153,16 +152,20 @@ class AdminOffsets(AdminGroups):
     ) -> list[RollbackStats]:
         """The same for a group without members, done by this client queue by queue (resetOffsetByTimestampOld)."""
         route = await self.topic_route(route_topic or topic)
-        queue_datas = {queues.broker_name: queues for queues in route.queue_datas}
+        counts = {queues.broker_name: queues.read_queue_nums for queues in route.queue_datas}
         rollbacks: list[RollbackStats] = []
         for broker in route.broker_datas:
             address = one_address(broker)
-            if address is not None:
-                offsets = await self._offsets_at(address, broker, queue_datas, group, topic)
-                for queue, present in sorted(offsets.items()):
-                    rollbacks.append(
-                        await self._roll_back(address, group, queue, present, timestamp_ms, is_force=is_force)
-                    )
+            if address is None:
+                continue
+            queues = [
+                MessageQueue(topic, broker.broker_name or "", queue_id)
+                for queue_id in range(counts.get(broker.broker_name, 0))
+            ]
+            for queue, present in sorted((await self._offsets_at(address, group, topic, queues)).items()):
+                rollbacks.append(
+                    await self._roll_back(address, group, queue, present, timestamp_ms, is_force=is_force)
+                )
         return rollbacks
 
     async def skip_accumulated(self, group: str, topic: str) -> dict[MessageQueue, int]:
@@ -231,25 +234,19 @@ class AdminOffsets(AdminGroups):
         return NotOnline(text, Absence.NO_OFFSETS)
 
     async def _offsets_at(
-        self,
-        address: str,
-        broker: BrokerData,
-        queue_datas: dict[str | None, QueueData],
-        group: str,
-        topic: str,
+        self, address: str, group: str, topic: str, queues: list[MessageQueue]
     ) -> dict[MessageQueue, OffsetWrapper]:
-        """The offsets of a group at one broker; the start of each queue if it has none."""
+        """The offsets of a group at one broker; if it has none in the topic, the start of each queue."""
         table = (await self._call(address, GetConsumeStats(consumer_group=group))).offset_table
         offsets = {queue: progress for queue, progress in table.items() if queue.topic == topic}
         if offsets:
             return offsets
-        topic_offsets = (await self._call(address, GetTopicStatsInfo(topic=topic))).offset_table
-        queues = queue_datas.get(broker.broker_name)
-        for queue_id in range(queues.read_queue_nums if queues is not None else 0):
-            queue = MessageQueue(topic, broker.broker_name or "", queue_id)
-            if (offset := topic_offsets.get(queue)) is not None:
-                offsets[queue] = OffsetWrapper(offset.max_offset, offset.min_offset)
-        return offsets
+        ends = (await self._call(address, GetTopicStatsInfo(topic=topic))).offset_table
+        return {
+            queue: OffsetWrapper(ends[queue].max_offset, ends[queue].min_offset)
+            for queue in queues
+            if queue in ends
+        }
 
     async def _roll_back(
         self,

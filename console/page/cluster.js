@@ -14,6 +14,11 @@ export function rate(before, now) {
 
 const shownRate = (value) => value === null || value === undefined ? "…" : value >= 10 || value === 0 ? value.toFixed(0) : value.toFixed(1);
 
+function counted(found, word, filter, none) {
+  if (found.length) return plural(found.length, word) + found.more;
+  return filter.control.value ? `No ${word} has that in its name.` : none;
+}
+
 export function topics(show) {
   const status = statusLine(), error = errorPlace();
   const seen = new Map();
@@ -39,8 +44,7 @@ export function topics(show) {
       seen.set(topic.name, { ...now, rate: rate(seen.get(topic.name), now) });
     }
     list.update(found);
-    const none = filter.control.value ? "No topic has that in its name." : "There is no topic yet: add one, or let a client make it.";
-    status.say(found.length ? plural(found.length, "topic") + found.more : none);
+    status.say(counted(found, "topic", filter, "There is no topic yet: add one, or let a client make it."));
   });
   all.control.addEventListener("change", look);
   filter.control.addEventListener("input", look);
@@ -106,8 +110,7 @@ export function groups() {
   const look = shownAt(error, async () => {
     const found = await ask("GET", address("/api/groups", { filter: filter.control.value }));
     list.update(found);
-    const none = filter.control.value ? "No group has that in its name." : "No group has read anything yet.";
-    status.say(found.length ? plural(found.length, "group") + found.more : none);
+    status.say(counted(found, "group", filter, "No group has read anything yet."));
     const group = found.find((one) => one.name === chosen) ?? (found.length === 1 ? found[0] : undefined);
     heading.hidden = !group;
     heading.textContent = group ? `${group.name}: ${plural(group.members.length, "member")}, lag ${group.lag}` : "";

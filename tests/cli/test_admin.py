@@ -64,7 +64,7 @@ def test_each_command_of_the_table_has_its_function(name: str) -> None:
     for row in options:
         if (name, row.name) in IGNORED:
             continue
-        asked = f'"{row.name}"' in source or "given.place()" in body or row.short == "n"
+        asked = f'"{row.name}"' in source or "given.place()" in body
         assert asked, f"no test asks for {row.name} of {name}"
 
 
