@@ -1,28 +1,40 @@
 """Errors of the pipeline, by what the user of a data frame can do about them."""
 
+from typing import Final, Self
+
 
 class PipelineError(Exception):
     """Root of all errors that this package raises."""
 
 
 class OptionError(PipelineError):
-    """A wrong option or column; the message names it and what is allowed."""
+    """A wrong option or column: what is called `option` has a `problem`, which says what is allowed.
+
+    A problem goes on after the name, `must be 1 or more`, or is a sentence of its own and begins with a colon. Code
+    that several doors share names options as Spark's formats do; a door that has other names puts its own (`named`).
+    """
+
+    def __init__(self, option: str, problem: str) -> None:
+        super().__init__(option, problem)
+        self.option = option
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.option}{'' if self.problem[:1] in ':;' else ' '}{self.problem}"
+
+    def named(self, option: str) -> Self:
+        """The same, for the name that the user knows, such as `--store`."""
+        return type(self)(option, self.problem)
+
+
+PATH: Final = "option path"
 
 
 class PathError(OptionError):
-    """A path without what should be there: `reason` says what is missing, `option` how the user named the path."""
-
-    def __init__(self, reason: str, option: str = "option path") -> None:
-        super().__init__(reason, option)
-        self.reason = reason
-        self.option = option
+    """A path without what should be there. The problem is a sentence that names the path."""
 
     def __str__(self) -> str:
-        return f"{self.option}: {self.reason}"
-
-    def with_option(self, option: str) -> "PathError":
-        """The same, for the name that the user knows, such as `--store`."""
-        return PathError(self.reason, option)
+        return f"{self.option}: {self.problem}"
 
 
 class TopicMissing(OptionError):
@@ -34,7 +46,18 @@ class DataLossError(PipelineError):
 
 
 class CorruptStoreError(PipelineError):
-    """A store file holds bytes that are not a record; the message names the file and the position."""
+    """A store file holds bytes that are not a record; the message names the file and the position.
+
+    `advice` says how to read on, in the words of programs: the text ends with it.
+    """
+
+    def __init__(self, problem: str, advice: str = "") -> None:
+        super().__init__(problem, advice)
+        self.problem = problem
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"{self.problem}{self.advice}"
 
 
 class CheckpointError(PipelineError):

@@ -239,7 +239,7 @@ def main(*, journals: tuple[str, ...], source: MessageInput, **options: Any) -> 
     traced = traced_in(source)
     with exit_on_user_error():
         if source.namesrv_addr is None and not source.folders:
-            raise OptionError("one of --journal DIR, --store DIR and --namesrv ADDR is required")
+            raise OptionError("one of --journal DIR, --store DIR and --namesrv ADDR", "is required")
     run_on_engine("latency", lambda engine: build(engine, traced), traced, **options)
 
 
@@ -248,5 +248,5 @@ def check_journals(source: MessageInput, journals: tuple[str, ...]) -> None:
     from ..files.journal_rows import journal_paths
 
     if source.store is not None or source.namesrv_addr is not None:
-        raise OptionError("--journal: name no store and no broker with it")
+        raise OptionError("--journal", ": name no store and no broker with it")
     journal_paths(journals, "--journal")

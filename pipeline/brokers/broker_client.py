@@ -227,7 +227,7 @@ class BrokerClient:
                         ) from error
                     waiting.reason = str(error)
                 except ClientError as error:
-                    raise OptionError(f"{what}: {error}") from error
+                    raise OptionError(what, f": {error}") from error
                 except TimeoutError as error:
                     raise SourceUnreachable(
                         f"{what}: {waiting.reason}, given up after {span(retry_timeout_ms)}"
@@ -275,7 +275,7 @@ class BrokerClient:
                 if (
                     fresh and topic not in known
                 ):  # at first, a starting broker may not have registered its topics yet
-                    raise TopicMissing(f"topic {topic} does not exist on any broker") from error
+                    raise TopicMissing(f"topic {topic}", "does not exist on any broker") from error
                 raise
             return sorted(Queue(topic, queue.broker_name, queue.queue_id) for queue in route.read_queues())
 
@@ -301,7 +301,8 @@ class BrokerClient:
                 if refusal.code in BUSY:
                     raise
                 raise OptionError(
-                    f"option subExpression: {queue.broker_name} cannot filter by {options.expression!r}: {refusal}"
+                    "option subExpression",
+                    f": {queue.broker_name} cannot filter by {options.expression!r}: {refusal}",
                 ) from refusal
 
         self.ask_each("check of the expression,", queues, ask, options.plan_timeout_ms)

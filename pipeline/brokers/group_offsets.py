@@ -62,8 +62,9 @@ class GroupWriter:
         if members:
             named = ", ".join(members[:LISTED_MEMBERS]) + (" ..." if len(members) > LISTED_MEMBERS else "")
             raise GroupInUse(
-                f"group {self.group} has {len(members)} live members ({named}), which commit its offsets: "
-                "name a group of the query's own, or set commitOffsets=force"
+                f"group {self.group}",
+                f"has {len(members)} live members ({named}), which commit its offsets: "
+                "name a group of the query's own, or set commitOffsets=force",
             )
 
     def commit(self, offsets: Offsets, *, only_forward: bool = False, exempt: Collection[Queue] = ()) -> None:

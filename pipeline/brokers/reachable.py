@@ -36,7 +36,7 @@ def check_reachable(
         try:
             found = client.queues_of(names, answer_ms)
         except TopicMissing as error:
-            raise TopicMissing(f"{error}{suggestion(client, names)}") from error
+            raise TopicMissing(error.option, f"{error.problem}{suggestion(client, names)}") from error
         client.bounds([queue for queues in found.values() for queue in queues or ()], answer_ms)
 
 

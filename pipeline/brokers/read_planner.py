@@ -92,7 +92,7 @@ class Planner:
             missing = set(assigned) - set(existing)
             without_route = sorted(missing & known)
             if missing - known:
-                raise TopicMissing(f"option assign: {min(missing - known)} does not exist")
+                raise TopicMissing("option assign", f": {min(missing - known)} does not exist")
             existing = [queue for queue in assigned if queue not in missing]
         self._wait_for_routes(without_route)
         return existing
@@ -144,7 +144,7 @@ class Planner:
             earliest = [queue for queue, offset in offsets.items() if offset == EARLIEST_OFFSET]
             if earliest:
                 raise OptionError(
-                    f"option {chosen.option}: a read cannot end at -2 (earliest), for {earliest[0]}"
+                    f"option {chosen.option}", f": a read cannot end at -2 (earliest), for {earliest[0]}"
                 )
             return _with_bounds(offsets, highs, highs, chosen)
         return self._at_time(chosen, bounds, is_start=False)
@@ -230,8 +230,9 @@ class Planner:
             empty = [queue for queue, offset in found.items() if offset >= bounds[queue].high]
             if empty:
                 raise OptionError(
-                    f"option {chosen.option}: {empty[0]} has no message at or after {times[empty[0]]}; "
-                    "startingOffsetsByTimestampStrategy=latest begins at its end"
+                    f"option {chosen.option}",
+                    f": {empty[0]} has no message at or after {times[empty[0]]}; "
+                    "startingOffsetsByTimestampStrategy=latest begins at its end",
                 )
         return found
 
@@ -290,7 +291,7 @@ def _times(chosen: ReadBound, bounds: Bounds) -> dict[Queue, int]:
         is_by_queue = any(isinstance(value, dict) for value in by_topic.values())
     except (ValueError, AttributeError) as error:
         raise OptionError(
-            f"option {chosen.option} must be JSON such as {TIMES_EXAMPLE}, got {chosen.text:.100}"
+            f"option {chosen.option}", f"must be JSON such as {TIMES_EXAMPLE}, got {chosen.text:.100}"
         ) from error
     if is_by_queue:
         times = read_offsets(chosen.option, chosen.text, bounds, example=TIMES_EXAMPLE)
@@ -298,14 +299,16 @@ def _times(chosen: ReadBound, bounds: Bounds) -> dict[Queue, int]:
         different = by_topic.keys() ^ {queue.topic for queue in bounds}
         if different:
             raise OptionError(
-                f"option {chosen.option} must name exactly the topics that are read; "
-                f"wrong or missing: {', '.join(sorted(different))}"
+                f"option {chosen.option}",
+                f"must name exactly the topics that are read; "
+                f"wrong or missing: {', '.join(sorted(different))}",
             )
         times = {queue: by_topic[queue.topic] for queue in bounds}
     for queue, time_ms in times.items():
         if type(time_ms) is not int or time_ms < 0:
             raise OptionError(
-                f"option {chosen.option}: a time must be epoch ms, 0 or more, got {time_ms!r} for {queue}"
+                f"option {chosen.option}",
+                f": a time must be epoch ms, 0 or more, got {time_ms!r} for {queue}",
             )
     return times
 
@@ -315,7 +318,8 @@ def _with_bounds(offsets: Offsets, lows: Offsets, highs: Offsets, chosen: ReadBo
     for queue, offset in offsets.items():
         if offset < EARLIEST_OFFSET:
             raise OptionError(
-                f"option {chosen.option} must have offsets, -2 (earliest) or -1 (latest), got {offset} for {queue}"
+                f"option {chosen.option}",
+                f"must have offsets, -2 (earliest) or -1 (latest), got {offset} for {queue}",
             )
     meaning = {EARLIEST_OFFSET: lows, LATEST_OFFSET: highs}
     return {queue: meaning[offset][queue] if offset < 0 else offset for queue, offset in offsets.items()}
@@ -327,5 +331,5 @@ def _of_one_broker(queue: Queue, existing: list[Queue]) -> Queue:
         return queue
     names = sorted({each.broker_name for each in existing if each.topic == queue.topic})
     if len(names) > 1:
-        raise OptionError(f"option assign: {queue.topic} is on several brokers, name one of {names}")
+        raise OptionError("option assign", f": {queue.topic} is on several brokers, name one of {names}")
     return Queue(queue.topic, names[0] if names else "", queue.queue_id)

@@ -16,7 +16,7 @@ import numpy as np
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.text.fastjson import loads
 
-from ..errors import CorruptStoreError, PathError
+from ..errors import PATH, CorruptStoreError, PathError
 from .mapped_file import FILE_NAME, data_end
 
 UNIT: Final = np.dtype([("position", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
@@ -25,6 +25,7 @@ PRE_BLANK: Final = 0x7FFFFFFF
 """The size in units that fill the first file of a queue which did not begin at 0."""
 
 
+OFFSETS: Final = "config/consumerOffset.json"
 UNIT_ROWS: Final = 1 << 16
 """Units of a queue that are read at once."""
 
@@ -132,13 +133,14 @@ def known_log_end(queues: list[QueueSplit]) -> int:
     return end
 
 
-def consumer_offsets(path: Path) -> list[tuple[str, str, int, int]]:
-    """(group, topic, queue id, offset) rows of a consumer offset table; none if its broker has not written one yet.
+def consumer_offsets(root: Path, shown: str) -> list[tuple[str, str, int, int]]:
+    """(group, topic, queue id, offset) rows of a store's consumer offset table; none if its broker has not written one
+    yet. Errors name the store `shown`.
 
     `PathError` if there is neither a table nor a store, `CorruptStoreError` for a table that cannot be read.
     """
     try:
-        table = loads(path.read_bytes())
+        table = loads((root / OFFSETS).read_bytes())
         rows = [
             (group, topic, int(queue_id), int(offset))
             for key, queues in table["offsetTable"].items()
@@ -146,9 +148,9 @@ def consumer_offsets(path: Path) -> list[tuple[str, str, int, int]]:
             for queue_id, offset in queues.items()
         ]
     except FileNotFoundError as error:
-        if any((path.parent.parent / part).is_dir() for part in ("commitlog", "consumequeue")):
+        if any((root / part).is_dir() for part in ("commitlog", "consumequeue")):
             return []
-        raise PathError(f"{path} does not exist") from error
+        raise PathError(PATH, f"{shown}/{OFFSETS} does not exist") from error
     except (OSError, ProtocolError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CorruptStoreError(f"{path} is not a consumer offset table: {error}") from error
+        raise CorruptStoreError(f"{shown}/{OFFSETS} is not a consumer offset table: {error}") from error
     return sorted(rows)

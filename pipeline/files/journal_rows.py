@@ -26,7 +26,7 @@ from pocketmq.protocol.journal_frames import (
 )
 from pocketmq.protocol.requests.names import request_name
 
-from ..errors import JournalError, OptionError, PathError
+from ..errors import PATH, JournalError, OptionError, PathError
 from ..records.columns import JOURNAL_COLUMNS, STRING_MAP, TIMESTAMP
 from .mapped_file import map_file
 
@@ -46,7 +46,7 @@ def journal_files(path: Path) -> list[Path]:
         return [path]
     files = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else []
     if not files:
-        raise PathError(f"{path} is not a journal: it is neither a {SUFFIX} file nor a folder of them")
+        raise PathError(PATH, f"{path} is not a journal: it is neither a {SUFFIX} file nor a folder of them")
     return files
 
 
@@ -61,14 +61,15 @@ def journal_paths(paths: Sequence[str], option: str = "JOURNALS") -> dict[str, s
         try:
             files = journal_files(Path(text))
         except PathError as error:
-            raise error.with_option(option) from error
+            raise error.named(option) from error
         for file in files:
             with _readable(file):
                 about = next(iter(FrameReader(map_file(str(file)))), None)
                 journal = None if about is None else journal_name(decode_about(about))
             if journal is not None and found.setdefault(journal, text) != text:
                 raise OptionError(
-                    f"{option}: {found[journal]} and {text} are parts of one journal, {journal}: name its folder once"
+                    option,
+                    f": {found[journal]} and {text} are parts of one journal, {journal}: name its folder once",
                 )
     return found
 

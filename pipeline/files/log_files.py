@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ..errors import PathError
+from ..errors import PATH, PathError
 from ..records.boundaries import find_record
 from .locations import is_url
 from .mapped_file import FILE_NAME, data_end, map_file
@@ -69,7 +69,7 @@ def log_files(folder: str | Path) -> list[LogFile]:
     if is_url(str(folder)):
         return _remote_files(str(folder))
     if not Path(folder).is_dir():
-        raise PathError(f"{folder} is not a folder; a store has commitlog and consumequeue in it")
+        raise PathError(PATH, f"{folder} is not a folder; a store has commitlog and consumequeue in it")
     paths = sorted(
         path for path in Path(folder).iterdir() if FILE_NAME.fullmatch(path.name) and path.is_file()
     )
@@ -82,7 +82,7 @@ def _remote_files(url: str) -> list[LogFile]:
     location = location_of(url)
     sizes = location.sizes("commitlog")
     if not sizes:
-        raise PathError(f"{location.url} has no folder commitlog, and so is no store")
+        raise PathError(PATH, f"{location.url} has no folder commitlog, and so is no store")
     names = sorted(name for name in sizes if FILE_NAME.fullmatch(name.removeprefix("commitlog/")))
     return [
         LogFile(f"{location.url}/{name}", int(name[-20:]), sizes[name], name == names[-1], url)

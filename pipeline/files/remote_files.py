@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import fs
 
-from ..errors import PathError
+from ..errors import PATH, PathError
 from .locations import shown_url
 
 _SPARK_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
@@ -28,7 +28,7 @@ def file_system(url: str) -> tuple[Any, str]:
         files, path = fs.FileSystem.from_uri(asked)
     except (pa.ArrowInvalid, OSError) as error:
         shown = shown_url(url)
-        raise PathError(f"{shown} cannot be opened: {str(error).replace(asked, shown)}") from None
+        raise PathError(PATH, f"{shown} cannot be opened: {str(error).replace(asked, shown)}") from None
     return files, path
 
 

@@ -201,7 +201,7 @@ def _report_damage(
 ) -> Iterator[ScannedRecords]:
     damage = f"{file.path} at byte {position - file.base} (log position {position}): {status}"
     if options.on_corrupt == FAIL:
-        raise CorruptStoreError(f"{damage}{HOW_TO_GO_ON}")
+        raise CorruptStoreError(damage, HOW_TO_GO_ON)
     if options.on_corrupt == SKIP:
         _log.warning("skipped: %s", damage)
         return

@@ -222,14 +222,14 @@ def check(left: MessageInput, right: MessageInput) -> None:
     for name, side in (("LEFT", left), ("RIGHT", right)):
         try:
             side.check_topics()
+        except PathError as error:
+            raise error.named(name) from error
         except OptionError as error:
-            if isinstance(error, PathError):
-                raise error.with_option(name) from error
-            if str(error).startswith("--namesrv must"):
-                raise OptionError(
-                    f"{name} must be the folder of a store, or name servers as host:port, got {side.name!r}"
-                ) from error
-            raise
+            if error.option != "--namesrv":
+                raise
+            raise OptionError(
+                name, f"must be the folder of a store, or name servers as host:port, got {side.name!r}"
+            ) from error
 
 
 @click.command("compare")

@@ -72,7 +72,7 @@ def check(source: MessageInput, wanted: Wanted) -> None:
     """`OptionError` unless there is something to look for."""
     source.check_topics()
     if wanted == Wanted() and source.since_ms is None and source.until_ms is None:
-        raise OptionError("say what to find: --key, --id, --tag, --text, --where, --since or --until")
+        raise OptionError("say what to find", ": --key, --id, --tag, --text, --where, --since or --until")
 
 
 @click.command("find")

@@ -66,7 +66,7 @@ def lags_of_store(source: MessageInput, groups: list[str]) -> list[Lag]:
     """From the files. A queue that no longer has a folder is left out: its topic was deleted."""
     root, topics = Path(source.store or ""), names_in(source.topics)
     found = []
-    for group, topic, queue_id, offset in consumer_offsets(root / "config" / "consumerOffset.json"):
+    for group, topic, queue_id, offset in consumer_offsets(root, str(root)):
         folder = root / "consumequeue" / topic / str(queue_id)
         if (groups and group not in groups) or (topics and topic not in topics) or not folder.is_dir():
             continue

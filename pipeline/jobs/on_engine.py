@@ -144,7 +144,7 @@ def check_parquet_url(folder: str | None) -> None:
         try:
             file_system(folder)
         except PathError as error:
-            raise error.with_option("--parquet") from error
+            raise error.named("--parquet") from error
 
 
 class RowCount:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from ..errors import OptionError, PathError, PipelineError
+from ..errors import PATH, CorruptStoreError, OptionError, PathError, PipelineError
 from ..report.report import Outputs, Report, write
 
 if TYPE_CHECKING:
@@ -37,10 +37,6 @@ INTERRUPTED: Final = 130
 _MASTERS: Final = r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[[\d, ]+\]|spark://.+|k8s://.+|sc://.+|yarn"
 _MEMORY: Final = r"\d+[kmgtKMGT]"
 _ERRORS_MODULE: Final = "pocketmq.pipeline.errors."
-_OF_PATHS: Final = f"{PathError('')}"
-"""How errors about paths begin in programs. A job's user gave no such option; the path says what is meant."""
-_OF_DAMAGE: Final = re.compile(r"; on_?[cC]orrupt\b.*$")
-"""How errors about damage end in programs: with the option that skips it."""
 _OF_SPARK: Final = frozenset(("pyspark", "py4j", "grpc"))
 """Packages whose exceptions are Spark's."""
 _OF_TEXTS: Final = frozenset(("AnalysisException", "ParseException", "IllegalArgumentException"))
@@ -155,8 +151,9 @@ class SessionChoice(msgspec.Struct, frozen=True):
         """`OptionError` for values that Spark does not accept."""
         if self.master is not None and not re.fullmatch(_MASTERS, self.master):
             raise OptionError(
-                "--master must be local[N], local[*], spark://HOST:PORT, yarn, k8s://URL or sc://HOST:PORT, "
-                f"got {self.master!r}"
+                "--master",
+                "must be local[N], local[*], spark://HOST:PORT, yarn, k8s://URL or sc://HOST:PORT, "
+                f"got {self.master!r}",
             )
         check_memory(self.memory)
 
@@ -164,7 +161,7 @@ class SessionChoice(msgspec.Struct, frozen=True):
 def check_memory(memory: str | None) -> None:
     """`OptionError` for a text that is no size."""
     if memory is not None and not re.fullmatch(_MEMORY, memory):
-        raise OptionError(f"--memory must be a size such as 512m or 2g, got {memory!r}")
+        raise OptionError("--memory", f"must be a size such as 512m or 2g, got {memory!r}")
 
 
 def read_settings(texts: Iterable[str]) -> dict[str, str]:
@@ -173,7 +170,7 @@ def read_settings(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         key, separator, value = text.partition("=")
         if not separator or not key.strip():
-            raise OptionError(f"--conf must be KEY=VALUE, such as spark.executor.memory=2g, got {text!r}")
+            raise OptionError("--conf", f"must be KEY=VALUE, such as spark.executor.memory=2g, got {text!r}")
         settings[key.strip()] = value.strip()
     return settings
 
@@ -237,7 +234,7 @@ def _user_error_if_spark_does_not_start(choice: SessionChoice) -> Iterator[None]
     except PipelineError:
         raise
     except Exception as error:
-        raise OptionError(f"Spark does not start{choice.words()}: {spark_error_line(error)}") from error
+        raise OptionError("Spark", f"does not start{choice.words()}: {spark_error_line(error)}") from error
 
 
 def _run(
@@ -335,27 +332,29 @@ def check_outputs(outputs: Outputs) -> None:
         if text is None:
             continue
         if not Path(text).absolute().parent.is_dir():
-            raise OptionError(f"{option}: folder {Path(text).absolute().parent} does not exist")
+            raise OptionError(option, f": folder {Path(text).absolute().parent} does not exist")
         if Path(text).is_dir():
-            raise OptionError(f"{option}: {text} is a folder")
+            raise OptionError(option, f": {text} is a folder")
     if outputs.parquet_folder is not None and Path(outputs.parquet_folder).is_file():
-        raise OptionError(f"--parquet: {outputs.parquet_folder} is a file")
+        raise OptionError("--parquet", f": {outputs.parquet_folder} is a file")
 
 
 def user_error_line(error: BaseException) -> str | None:
-    """The message of an error of this package, also if Spark wrapped it in its own; None for any other error."""
+    """The message of an error of this package, also if Spark wrapped it in its own; None for any other error.
+
+    A job has no option for a path inside a store, and none that skips damage. Spark has the error as a text only.
+    """
+    if isinstance(error, PathError) and error.option == PATH:
+        return error.problem
+    if isinstance(error, CorruptStoreError) and error.advice:
+        return f"{error.problem}; pocketmq pipeline audit lists all damage"
     if isinstance(error, PipelineError | OSError):
-        return _in_words_of_jobs(str(error))
+        return str(error)
     for line in str(error).splitlines():
         kind, separator, text = line.strip().partition(": ")
         if separator and kind.startswith(_ERRORS_MODULE):
-            return _in_words_of_jobs(text)
+            return text
     return None
-
-
-def _in_words_of_jobs(text: str) -> str:
-    """An error without the options of programs, which a job does not have."""
-    return _OF_DAMAGE.sub("; pocketmq pipeline audit lists all damage", text.removeprefix(_OF_PATHS))
 
 
 def spark_error_line(error: BaseException) -> str:

@@ -163,11 +163,11 @@ def check(source: MessageInput, wanted: Wanted) -> None:
     """`OptionError` for what cannot be done."""
     source.check()
     if source.topics is not None:
-        raise OptionError("--topics: dead letters are chosen by --groups and --origin")
+        raise OptionError("--topics", ": dead letters are chosen by --groups and --origin")
     if wanted.send_back is None and (wanted.is_dry or wanted.sends_again):
-        raise OptionError("--dry-run and --again are for --send-back")
+        raise OptionError("--dry-run and --again", "are for --send-back")
     if wanted.send_back is not None and source.store is not None:
-        raise OptionError("--send-back needs --namesrv: a store is only read")
+        raise OptionError("--send-back", "needs --namesrv: a store is only read")
 
 
 @click.command("dlq")

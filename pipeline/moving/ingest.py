@@ -80,22 +80,24 @@ class Ingest(msgspec.Struct, frozen=True, kw_only=True):
         """`OptionError` for everything that can be checked without Spark."""
         check_name_servers("--namesrv", self.namesrv_addr)
         if self.every is not None and not _EVERY.fullmatch(self.every):
-            raise OptionError(f"--every must be a number with ms, s, m or h, such as 10s, got {self.every!r}")
+            raise OptionError(
+                "--every", f"must be a number with ms, s, m or h, such as 10s, got {self.every!r}"
+            )
         if self.decode is None and (self.schema or self.message or self.bad):
-            raise OptionError("--schema, --message and --bad are for --decode")
+            raise OptionError("--schema, --message and --bad", "are for --decode")
         if self.decode is not None and not self.schema:
-            raise OptionError(f"--schema is required with --decode {self.decode}")
+            raise OptionError("--schema", f"is required with --decode {self.decode}")
         if self.decode == PROTOBUF and not self.message:
-            raise OptionError("--message is required with --decode protobuf: the name of the message type")
+            raise OptionError("--message", "is required with --decode protobuf: the name of the message type")
         if self.decode is not None and not self.bad:
             raise OptionError(
-                "--bad is required with --decode: the folder for messages that cannot be decoded"
+                "--bad", "is required with --decode: the folder for messages that cannot be decoded"
             )
         if self.bad is not None and absolute(self.bad) == absolute(self.target):
-            raise OptionError("--bad and --to must be different folders")
+            raise OptionError("--bad and --to", "must be different folders")
         if self.decode == PROTOBUF and not Path(self.schema or "").is_file():
             raise OptionError(
-                f"--schema must be a descriptor file with --decode protobuf, got {self.schema!r}"
+                "--schema", f"must be a descriptor file with --decode protobuf, got {self.schema!r}"
             )
         if self.decode == AVRO:
             try:
@@ -103,7 +105,9 @@ class Ingest(msgspec.Struct, frozen=True, kw_only=True):
             except msgspec.DecodeError:
                 kind = None
             if kind != "record":
-                raise OptionError("--schema must be an Avro schema of a record, or a file with one, as JSON")
+                raise OptionError(
+                    "--schema", "must be an Avro schema of a record, or a file with one, as JSON"
+                )
 
     def schema_text(self) -> str:
         """The schema itself, read from its file if `--schema` names one."""
@@ -186,7 +190,7 @@ def start(spark: "SparkSession", ingest: Ingest, *, is_bad: bool) -> "StreamingQ
     try:
         return writer.toTable(target) if kind == ICEBERG else writer.start(target)
     except (PySparkException, Py4JJavaError) as error:
-        raise OptionError(f"the {kind} table cannot be written: {spark_error_line(error)}") from error
+        raise OptionError(f"the {kind} table", f"cannot be written: {spark_error_line(error)}") from error
 
 
 def check_target(option: str, target: str, checkpoint: str) -> None:
@@ -198,12 +202,14 @@ def check_target(option: str, target: str, checkpoint: str) -> None:
     written, begun = names_in_folder(f"{target}/{LIST_OF_BATCHES}"), names_in_folder(f"{checkpoint}/offsets")
     if written and begun == []:
         raise OptionError(
-            f"{option}: {target} was written with another checkpoint than {checkpoint}: name that or another folder"
+            option,
+            f": {target} was written with another checkpoint than {checkpoint}: name that or another folder",
         )
     names = [name for name in names_in_folder(target) or [] if name[0] not in "_."]
     if written == [] and begun == [] and names:
         raise OptionError(
-            f"{option}: {target} holds {min(names)}, which no ingest has written: it must be new or empty"
+            option,
+            f": {target} holds {min(names)}, which no ingest has written: it must be new or empty",
         )
 
 
@@ -270,10 +276,11 @@ def _decoded(messages: "DataFrame", ingest: Ingest) -> tuple["DataFrame", Any]:
         line = spark_error_line(error)
         if "NOT_LOADED" in line or "JavaPackage" in line:
             raise OptionError(
-                f"--decode {ingest.decode} needs Spark's package: "
-                f"--conf spark.jars.packages=org.apache.spark:spark-{ingest.decode}_2.13:VERSION"
+                f"--decode {ingest.decode}",
+                f"needs Spark's package: "
+                f"--conf spark.jars.packages=org.apache.spark:spark-{ingest.decode}_2.13:VERSION",
             ) from error
-        raise OptionError(f"--schema: {line}") from error
+        raise OptionError("--schema", f": {line}") from error
 
 
 def is_one_value(text: Any) -> Any:
@@ -298,7 +305,7 @@ def json_schema(text: str) -> "StructType":
     from pyspark.errors import PySparkException
     from pyspark.sql.types import DataType, StructType
 
-    wanted = "--schema must name the fields of a JSON object, such as 'id int, name string'"
+    wanted = "must name the fields of a JSON object, such as 'id int, name string'"
     try:
         kind = (
             StructType.fromJson(msgspec.json.decode(text))
@@ -306,12 +313,12 @@ def json_schema(text: str) -> "StructType":
             else DataType.fromDDL(text.rstrip(", "))
         )
     except (PySparkException, msgspec.DecodeError, KeyError, TypeError) as error:
-        raise OptionError(f"{wanted}, got {text!r:.100}: {spark_error_line(error)}") from error
+        raise OptionError("--schema", f"{wanted}, got {text!r:.100}: {spark_error_line(error)}") from error
     if not isinstance(kind, StructType) or not kind.names:
-        raise OptionError(f"{wanted}, got {text!r:.100}")
+        raise OptionError("--schema", f"{wanted}, got {text!r:.100}")
     twice = {name for name in kind.names if [one.lower() for one in kind.names].count(name.lower()) > 1}
     if twice or CORRUPT in kind.names:
-        raise OptionError(f"--schema names the field {min(twice, default=CORRUPT)} twice")
+        raise OptionError("--schema", f"names the field {min(twice, default=CORRUPT)} twice")
     return kind
 
 

@@ -64,21 +64,21 @@ class Mirror(msgspec.Struct, frozen=True, kw_only=True):
         check_name_servers("--to-namesrv", self.target_namesrv_addr)
         if self.namesrv_addr == self.target_namesrv_addr and not self.prefix:
             raise OptionError(
-                "--to-namesrv must be another cluster, or --prefix must give the copies other names"
+                "--to-namesrv", "must be another cluster, or --prefix must give the copies other names"
             )
         for topic in self.topic_names():
             if topic in UNSENDABLE_TOPICS or topic.startswith(SYSTEM_PREFIX):
                 raise OptionError(
-                    f"--topics: {topic} belongs to the broker itself, and cannot be sent to another"
+                    "--topics", f": {topic} belongs to the broker itself, and cannot be sent to another"
                 )
         if not self.name.replace("-", "").replace("_", "").isalnum():
-            raise OptionError(f"--name must have letters, digits, - and _ only, got {self.name!r}")
+            raise OptionError("--name", f"must have letters, digits, - and _ only, got {self.name!r}")
         if self.groups and self.map_file is None:
             raise OptionError(
-                "--map is required with --groups: without it a second run knows no earlier offsets"
+                "--map", "is required with --groups: without it a second run knows no earlier offsets"
             )
         if self.map_file is not None and not Path(self.map_file).absolute().parent.is_dir():
-            raise OptionError(f"--map: folder {Path(self.map_file).absolute().parent} does not exist")
+            raise OptionError("--map", f": folder {Path(self.map_file).absolute().parent} does not exist")
 
     def topic_names(self) -> dict[str, str]:
         """Source topic -> target topic."""

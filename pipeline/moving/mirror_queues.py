@@ -47,7 +47,8 @@ class QueuePairs:
             try:
                 queues = self._source.queues(topic, answer_ms)
             except TopicMissing as error:
-                raise TopicMissing(f"{error}{suggestion(self._source, [topic])}") from error
+                problem = f"{error.problem}{suggestion(self._source, [topic])}"
+                raise TopicMissing(error.option, problem) from error
             new = [queue for queue in queues if queue not in self.pairs]
             if new:
                 targets = self._targets(target_topic, max(queue.queue_id for queue in queues) + 1, answer_ms)
@@ -79,7 +80,7 @@ class QueuePairs:
         if any(data.perm & PERM_WRITE for data in route.data.queue_datas):
             raise SourceUnreachable(f"topic {topic} of the target has no master in its route")
         raise OptionError(
-            f"topic {topic} of the target can only be read: its permission must include writing"
+            f"topic {topic} of the target", "can only be read: its permission must include writing"
         )
 
 

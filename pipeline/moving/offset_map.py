@@ -103,7 +103,7 @@ class OffsetMap:
                 except (ValueError, KeyError, TypeError, AttributeError) as error:
                     if is_whole or not (line.startswith(_BEGIN) or _BEGIN.startswith(line)):
                         raise OptionError(
-                            f"--map: line {number} of {path} is not a piece of an offset map"
+                            "--map", f": line {number} of {path} is not a piece of an offset map"
                         ) from error
                 self._lines = number
         if not is_whole or self._is_mostly_history():

@@ -65,7 +65,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
             check_name_servers("--to-namesrv", self.target_namesrv_addr)
         begin, end = self.starting_ms, self.ending_ms
         if begin is not None and end is not None and begin >= end:
-            raise OptionError("--since must be before --until")
+            raise OptionError("--since", "must be before --until")
 
     @property
     def target_side(self) -> tuple[str, Access]:
@@ -92,8 +92,9 @@ def check_target(replay: Replay) -> None:
     needed = {queue.queue_id for queue, held in bounds.items() if held.high > held.low}
     if needed - writable:
         raise OptionError(
-            f"--to: {replay.target} has no writable queue {min(needed - writable)}, and {replay.topics} has messages "
-            f"in {max(needed) + 1} queues: give it as many, or use --queues {SPREAD}"
+            "--to",
+            f": {replay.target} has no writable queue {min(needed - writable)}, and {replay.topics} has messages "
+            f"in {max(needed) + 1} queues: give it as many, or use --queues {SPREAD}",
         )
 
 
@@ -130,7 +131,7 @@ def build(spark: "SparkSession", replay: Replay) -> Report:
 def with_other_keys(access: Access, access_key: str | None, secret_key: str | None) -> Access | None:
     """The same access with other keys; None without keys. `OptionError` for one key without the other."""
     if bool(access_key) != bool(secret_key):
-        raise OptionError("--to-access-key, --to-secret-key: set both or none")
+        raise OptionError("--to-access-key, --to-secret-key", ": set both or none")
     if access_key is None:
         return None
     return msgspec.structs.replace(access, access_key=access_key, secret_key=secret_key, security_token=None)
@@ -143,7 +144,7 @@ def _filtered(rows: "DataFrame", where: str) -> "DataFrame":
     try:
         return rows.where(where)
     except AnalysisException as error:
-        raise OptionError(f"--where: {spark_error_line(error)}") from error
+        raise OptionError("--where", f": {spark_error_line(error)}") from error
 
 
 def copies(rows: "DataFrame", queues: str) -> "DataFrame":

@@ -41,7 +41,7 @@ def read_access(values: OptionValues) -> Access:
     try:
         access.check(_OF_FIELD)
     except InvalidArgument as error:
-        raise OptionError(f"option {error}") from error
+        raise OptionError("option", str(error)) from error
     return access
 
 

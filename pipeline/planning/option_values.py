@@ -40,10 +40,10 @@ def canonical_options(
     for key, value in options.items():
         name = spelling.get(key.lower())
         if name is None:
-            meant = kafka_hint(key, of_kafka or {}, names)
-            raise OptionError(f"unknown option {key}{meant or '; the options are ' + ', '.join(names)}")
+            meant = kafka_hint(key, of_kafka or {}, names) or f"; the options are {', '.join(names)}"
+            raise OptionError(f"unknown option {key}", meant)
         if name in result:
-            raise OptionError(f"option {key}: {name} is set twice")
+            raise OptionError(f"option {key}", f": {name} is set twice")
         result[name] = value
     return result
 
@@ -55,7 +55,7 @@ def check_name_servers(option: str, text: str) -> str:
     except InvalidSetting:
         servers = []
     if not servers:
-        raise OptionError(f"{option} must be host:port, or several separated by ;, got {text!r}")
+        raise OptionError(option, f"must be host:port, or several separated by ;, got {text!r}")
     return ";".join(servers)
 
 
@@ -71,7 +71,7 @@ class OptionValues:
     def required(self, name: str, example: str) -> str:
         value = self._texts.get(name, "").strip()
         if not value:
-            raise OptionError(f"option {name} is required, for example {example}")
+            raise OptionError(f"option {name}", f"is required, for example {example}")
         return value
 
     def name_servers(self) -> str:
@@ -86,7 +86,7 @@ class OptionValues:
         try:
             check(text)
         except ValidationFailed as error:
-            raise OptionError(f"option {name}: {error}") from error
+            raise OptionError(f"option {name}", f": {error}") from error
         return text
 
     def integer(self, name: str, default: int, *, least: int = 1, most: int = _LARGEST) -> int:
@@ -103,7 +103,7 @@ class OptionValues:
             value = least - 1
         if not least <= value <= most:
             allowed = f"{least} or more" if most == _LARGEST else f"from {least} to {most}"
-            raise OptionError(f"option {name} must be a whole number, {allowed}, got {text!r}")
+            raise OptionError(f"option {name}", f"must be a whole number, {allowed}, got {text!r}")
         return value
 
     def flag(self, name: str, default: bool) -> bool:
@@ -111,7 +111,7 @@ class OptionValues:
         if text is None:
             return default
         if text.lower() not in ("true", "false"):
-            raise OptionError(f"option {name} must be true or false, got {text!r}")
+            raise OptionError(f"option {name}", f"must be true or false, got {text!r}")
         return text.lower() == "true"
 
     def optional_flag(self, name: str) -> bool | None:
@@ -122,7 +122,7 @@ class OptionValues:
         for choice in choices:
             if text.lower() == choice.lower():
                 return choice
-        raise OptionError(f"option {name} must be one of {', '.join(choices)}, got {text!r}")
+        raise OptionError(f"option {name}", f"must be one of {', '.join(choices)}, got {text!r}")
 
     def duration_ms(self, name: str, default_ms: int) -> int:
         text = self._texts.get(name)
@@ -130,5 +130,7 @@ class OptionValues:
             return default_ms
         matched = re.fullmatch(r"(\d+)\s*(ms|s|m|h)", text.strip())
         if matched is None:
-            raise OptionError(f"option {name} must be a number with ms, s, m or h, such as 15m, got {text!r}")
+            raise OptionError(
+                f"option {name}", f"must be a number with ms, s, m or h, such as 15m, got {text!r}"
+            )
         return int(matched[1]) * _UNITS_MS[matched[2]]

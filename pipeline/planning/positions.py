@@ -128,18 +128,19 @@ def read_offsets(
                 names = brokers.get(topic, set())
                 if len(names) > 1:
                     raise OptionError(
-                        f"option {option}: {topic} is on several brokers, name one of {sorted(names)}"
+                        f"option {option}", f": {topic} is on several brokers, name one of {sorted(names)}"
                     )
                 inner = dict.fromkeys(names or {"?"}, inner)
             check_whole(number for by_queue in inner.values() for number in by_queue.values())
             offsets |= offsets_from_json({topic: inner})
     except (ValueError, TypeError, AttributeError) as error:
-        raise OptionError(f"option {option} must be JSON such as {example}, got {text[:100]}") from error
+        raise OptionError(f"option {option}", f"must be JSON such as {example}, got {text[:100]}") from error
     missing, unknown = existing - offsets.keys(), offsets.keys() - existing
     if missing or unknown:
         raise OptionError(
-            f"option {option} must name exactly the existing queues; "
-            f"missing: {_listed(missing)}; unknown: {_listed(unknown)}"
+            f"option {option}",
+            f"must name exactly the existing queues; "
+            f"missing: {_listed(missing)}; unknown: {_listed(unknown)}",
         )
     return offsets
 

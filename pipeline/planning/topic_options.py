@@ -115,7 +115,7 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
     if is_stream:
         for name in _ENDS:
             if values.text(name) is not None:
-                raise OptionError(f"option {name} is for batches; a stream has no end")
+                raise OptionError(f"option {name}", "is for batches; a stream has no end")
     retry_timeout_ms = values.integer("retryTimeoutMs", 60_000, least=0)
     least, most = (
         values.optional_integer("minOffsetsPerTrigger"),
@@ -123,7 +123,8 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
     )
     if least is not None and most is not None and least > most:
         raise OptionError(
-            f"option minOffsetsPerTrigger must be at most maxOffsetsPerTrigger, which is {most}, got {least}"
+            "option minOffsetsPerTrigger",
+            f"must be at most maxOffsetsPerTrigger, which is {most}, got {least}",
         )
     commits = values.choice("commitOffsets", "true" if group else "false", ("true", "false", "force"))
     values.optional_flag(
@@ -170,14 +171,14 @@ def _stores(values: OptionValues, filter_type: str) -> dict[str, str]:
     if not text:
         return {}
     if filter_type == "SQL92":
-        raise OptionError("option storePath: only a broker can filter by SQL92; leave out one of the two")
+        raise OptionError("option storePath", ": only a broker can filter by SQL92; leave out one of the two")
     if not text.startswith("{"):
         return {"": text}
     try:
         stores = msgspec.json.decode(text, type=dict[str, str])
     except msgspec.DecodeError as error:
         raise OptionError(
-            f'option storePath must be a folder or JSON such as {{"broker-a":"/path"}}, got {text!r:.100}'
+            "option storePath", f'must be a folder or JSON such as {{"broker-a":"/path"}}, got {text!r:.100}'
         ) from error
     return stores
 
@@ -196,11 +197,11 @@ def _expression(values: OptionValues, filter_type: str) -> str:
     if filter_type == "SQL92":
         if expression == "*":
             raise OptionError(
-                "option subExpression must be a condition such as amount > 3 if filterType is SQL92"
+                "option subExpression", "must be a condition such as amount > 3 if filterType is SQL92"
             )
         return expression
     if expression != "*" and not tags_of(expression):
-        raise OptionError(f"option subExpression must be * or tags such as A || B, got {expression!r}")
+        raise OptionError("option subExpression", f"must be * or tags such as A || B, got {expression!r}")
     return expression
 
 
@@ -210,12 +211,12 @@ def _subscription(values: OptionValues) -> tuple[tuple[str, ...], str | None, tu
     present = [name for name in allowed if values.text(name) is not None]
     if len(present) != 1:
         raise OptionError(
-            f"exactly one of the options {', '.join(allowed)} is required, got {present or 'none'}"
+            f"exactly one of the options {', '.join(allowed)}", f"is required, got {present or 'none'}"
         )
     if present == ["subscribe"]:
         topics = tuple(part.strip() for part in (values.text("subscribe") or "").split(",") if part.strip())
         if not topics:
-            raise OptionError("option subscribe must be comma-separated topic names, got none")
+            raise OptionError("option subscribe", "must be comma-separated topic names, got none")
         return topics, None, ()
     if present == ["subscribePattern"]:
         pattern = values.required("subscribePattern", "Orders.*")
@@ -223,7 +224,7 @@ def _subscription(values: OptionValues) -> tuple[tuple[str, ...], str | None, tu
             re.compile(pattern)
         except re.error as error:
             raise OptionError(
-                f"option subscribePattern must be a regular expression, got {pattern!r}: {error}"
+                "option subscribePattern", f"must be a regular expression, got {pattern!r}: {error}"
             ) from error
         return (), pattern, ()
     return (), None, _assigned_queues(values.text("assign") or "")
@@ -243,10 +244,10 @@ def _assigned_queues(text: str) -> tuple[Queue, ...]:
         queues = tuple(sorted(offsets_from_json(zeros)))
     except (ValueError, TypeError, AttributeError) as error:
         raise OptionError(
-            f'option assign must be JSON such as {{"T":{{"broker-a":[0,1]}}}}, got {text!r:.100}'
+            "option assign", f'must be JSON such as {{"T":{{"broker-a":[0,1]}}}}, got {text!r:.100}'
         ) from error
     if not queues:
-        raise OptionError("option assign must name at least one queue")
+        raise OptionError("option assign", "must name at least one queue")
     return queues
 
 
@@ -283,18 +284,20 @@ def _start_or_end(values: OptionValues, which: str, default: str) -> ReadBound:
         return ReadBound(text.lower(), option=name)
     if not text.startswith("{"):
         raise OptionError(
-            f"option {name} must be earliest, latest, committed or JSON of offsets, got {text!r}"
+            f"option {name}", f"must be earliest, latest, committed or JSON of offsets, got {text!r}"
         )
     return ReadBound("offsets", text=text, option=name)
 
 
 def _check_start_and_end(start: ReadBound, end: ReadBound, *, has_group: bool, is_stream: bool) -> None:
     if start.kind == LATEST and not is_stream:
-        raise OptionError("option startingOffsets: latest is for streams; a batch would read nothing")
+        raise OptionError("option startingOffsets", ": latest is for streams; a batch would read nothing")
     if end.kind == EARLIEST:
-        raise OptionError("option endingOffsets must be latest, committed or JSON of offsets, got earliest")
+        raise OptionError(
+            "option endingOffsets", "must be latest, committed or JSON of offsets, got earliest"
+        )
     if COMMITTED in (start.kind, end.kind) and not has_group:
-        raise OptionError("option groupId is required if startingOffsets or endingOffsets is committed")
+        raise OptionError("option groupId", "is required if startingOffsets or endingOffsets is committed")
 
 
 def matching_topics(pattern: str, topics: list[str]) -> list[str]:

@@ -64,7 +64,7 @@ COLUMNS: Final = {
 def row_ids(writer: str, first: int, count: int) -> Any:
     """The UNIQ_KEYs of rows [first, first + count) of one writer, 32 hexadecimal digits each."""
     if first + count > _ID_ROWS:
-        raise OptionError(f"a partition must have at most {_ID_ROWS} rows: repartition the data")
+        raise OptionError("a partition", f"must have at most {_ID_ROWS} rows: repartition the data")
     raw = np.empty((count, 16), dtype=np.uint8)
     digest = np.frombuffer(hashlib.blake2b(writer.encode(), digest_size=8).digest(), dtype=np.uint8)
     raw[:, :6], raw[:, 14:] = digest[:6], digest[6:]
@@ -112,7 +112,7 @@ def _checked_lengths(texts: Any) -> Any:
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
     if longest > MAX_PROPERTIES_BYTES:
         raise OptionError(
-            f"the properties of a row must have at most {MAX_PROPERTIES_BYTES} bytes, got {longest}"
+            "the properties of a row", f"must have at most {MAX_PROPERTIES_BYTES} bytes, got {longest}"
         )
     return texts
 
@@ -154,7 +154,7 @@ def _map_texts(maps: Any, dropped: Iterable[str]) -> Any:
     """The pairs of each row's map, without the dropped names."""
     distinct = pc.unique(maps.keys)
     if pc.any(pc.equal(pc.binary_length(distinct), 0)).as_py():
-        raise OptionError("column properties: a name must not be empty")
+        raise OptionError("column properties", ": a name must not be empty")
     _refuse_separators("properties", distinct)
     _refuse_separators("properties", maps.items)
     return _joined_pairs(maps, dropped)
@@ -180,7 +180,7 @@ def _refuse_separators(what: str, texts: Any) -> None:
     for separator in ("\x01", "\x02"):
         if pc.any(pc.match_substring(texts, separator)).as_py():
             raise OptionError(
-                f"{what}: a value must not have the byte {ord(separator)}, which separates properties"
+                what, f": a value must not have the byte {ord(separator)}, which separates properties"
             )
 
 
@@ -188,7 +188,7 @@ def bodies_of(batch: Any) -> Any:
     """The body column as binary. `OptionError` for a null."""
     body = batch.column("body")
     if body.null_count:
-        raise OptionError("column body must not be null")
+        raise OptionError("column body", "must not be null")
     return body.cast(pa.binary())
 
 

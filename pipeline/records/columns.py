@@ -135,7 +135,8 @@ def chosen_columns(
         unknown = sorted(names - set(columns))
         if unknown or not names:
             raise OptionError(
-                f"option columns must be {LEAN}, {ALL} or names of {', '.join(columns)}, got {chosen!r:.100}"
+                "option columns",
+                f"must be {LEAN}, {ALL} or names of {', '.join(columns)}, got {chosen!r:.100}",
             )
     if includes_properties is not None:
         names = names | {"properties"} if includes_properties else names - {"properties"}
@@ -158,9 +159,9 @@ def check_names(columns: dict[str, tuple[str, Any]], fields: Iterable[tuple[str,
     for name, kind in fields:
         known = columns.get(name)
         if known is None:
-            raise OptionError(f"unknown column {name}; the columns are {', '.join(columns)}")
+            raise OptionError(f"unknown column {name}", f"; the columns are {', '.join(columns)}")
         if known[0] != kind:
-            raise OptionError(f"column {name} must be {known[0]}, got {kind}")
+            raise OptionError(f"column {name}", f"must be {known[0]}, got {kind}")
         names.append(name)
     return names
 

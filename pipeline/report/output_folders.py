@@ -48,15 +48,16 @@ def replaced(option: str, folder: str) -> Iterator[str]:
 def _mode(option: str, folder: str, names: list[str]) -> str:
     if names and MARKER not in names:
         raise OptionError(
-            f"{option}: {folder} holds {min(names)}, and no job has written it: it must be new, empty or an earlier "
-            "result; delete it, or name another folder"
+            option,
+            f": {folder} holds {min(names)}, and no job has written it: it must be new, empty or an earlier "
+            "result; delete it, or name another folder",
         )
     return OVERWRITE
 
 
 def _names(option: str, folder: Path) -> list[str]:
     if folder.exists() and not folder.is_dir():
-        raise OptionError(f"{option}: {folder} is a file")
+        raise OptionError(option, f": {folder} is a file")
     return [path.name for path in folder.iterdir()] if folder.exists() else []
 
 

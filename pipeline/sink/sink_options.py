@@ -69,17 +69,17 @@ def check_columns(fields: Iterable[tuple[str, str]], options: SinkOptions) -> No
         allowed = COLUMNS.get(name)
         if allowed is None:
             meant = kafka_hint(name, SINK_COLUMNS)
-            raise OptionError(f"unknown column {name}{meant}; select columns of {', '.join(COLUMNS)}")
+            raise OptionError(f"unknown column {name}", f"{meant}; select columns of {', '.join(COLUMNS)}")
         if kind not in allowed:
-            raise OptionError(f"column {name} must be {' or '.join(allowed)}, got {kind}")
+            raise OptionError(f"column {name}", f"must be {' or '.join(allowed)}, got {kind}")
     if "body" not in types:
-        raise OptionError("column body is required")
+        raise OptionError("column body", "is required")
     if "topic" not in types and options.topic is None:
-        raise OptionError("column topic or option topic is required")
+        raise OptionError("column topic or option topic", "is required")
     if "brokerName" in types and "queueId" not in types:
-        raise OptionError("column queueId is required with column brokerName: together they name a queue")
+        raise OptionError("column queueId", "is required with column brokerName: together they name a queue")
     if {"delayTimeLevel", "deliverTimestamp"} <= types.keys():
-        raise OptionError("columns delayTimeLevel and deliverTimestamp: select one of them")
+        raise OptionError("columns delayTimeLevel and deliverTimestamp", ": select one of them")
     delay_columns = {"delayTimeLevel", "deliverTimestamp"} & types.keys()
     if options.guarantee == TRANSACTIONAL and delay_columns:
-        raise OptionError(f"column {delay_columns.pop()}: a message of a transaction cannot be delayed")
+        raise OptionError(f"column {delay_columns.pop()}", ": a message of a transaction cannot be delayed")

@@ -125,7 +125,7 @@ class TaskSender:
     ) -> tuple[str, Queue | None]:
         name = self._options.topic or topic
         if not name:
-            raise OptionError("column topic is null or empty in a row, and option topic is not set")
+            raise OptionError("column topic", "is null or empty in a row, and option topic is not set")
         if queue_id is not None:
             return name, self._sender.queue_of(name, queue_id, broker_name)
         return name, None if not sharding else self._sender.queue_for(name, sharding)

@@ -62,7 +62,7 @@ class _WriterBase:
 
     def __init__(self, options: dict[str, str], schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
-            raise OptionError("mode overwrite or complete: a topic can only be appended to")
+            raise OptionError("mode overwrite or complete", ": a topic can only be appended to")
         self._options = read_sink_options(options)
         check_columns([(field.name, field.dataType.simpleString()) for field in schema.fields], self._options)
         self._arrow_names = [field.name for field in schema.fields]
@@ -131,8 +131,9 @@ class TopicStreamWriter(_WriterBase, DataSourceStreamArrowWriter):
         _WriterBase.__init__(self, options, schema, overwrite=overwrite)
         if self._options.guarantee == TRANSACTIONAL and self._options.topic is None:
             raise OptionError(
-                "option topic is required for streams if guarantee is transactional: "
-                "the number of the last batch is stored there"
+                "option topic",
+                "is required for streams if guarantee is transactional: "
+                "the number of the last batch is stored there",
             )
 
     def write(self, iterator: Iterator[Any]) -> TaskResult:

@@ -26,4 +26,5 @@ def default_columns(
     except OptionError as error:
         unknown = [name.strip() for name in chosen.split(",") if name.strip() not in columns]
         meant = (f"{name}{kafka_hint(name, SOURCE_COLUMNS)}" for name in unknown)
-        raise OptionError("; ".join([str(error), *(text for text in meant if ";" in text)])) from error
+        problem = "; ".join([error.problem, *(text for text in meant if ";" in text)])
+        raise OptionError(error.option, problem) from error

@@ -75,7 +75,7 @@ def _readable(part: Range, store: Path) -> tuple[QueueSplit | None, list[LogFile
     try:
         files = log_files(store / "commitlog")
     except PathError as error:
-        raise error.with_option("option storePath") from error
+        raise error.named("option storePath") from error
     queue = part.queue
     folder = store / "consumequeue" / queue.topic / str(queue.queue_id)
     if not folder.is_dir():
@@ -106,8 +106,9 @@ def _is_in_broker(records: Records, part: Range, store: Path, options: SourceOpt
         return False  # deleted meanwhile: what that means is decided where the broker is read
     if _identity(own) != _identity(records):
         raise OptionError(
-            f"option storePath: {store} is not the store of {part.queue.broker_name}: offset {part.lo} of "
-            f'{part.queue} is another message there; stores of several brokers are named {{"broker-a":"/path"}}'
+            "option storePath",
+            f": {store} is not the store of {part.queue.broker_name}: offset {part.lo} of "
+            f'{part.queue} is another message there; stores of several brokers are named {{"broker-a":"/path"}}',
         )
     return True
 

@@ -23,10 +23,10 @@ class OutputSchema:
         fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
         for name, _ in fields:
             if name not in columns and (meant := kafka_hint(name, SOURCE_COLUMNS)):
-                raise OptionError(f"unknown column {name}{meant}")
+                raise OptionError(f"unknown column {name}", meant)
         self.names = check_names(columns, fields)
         if len(set(self.names)) < len(self.names):
-            raise OptionError(f"schema: names a column twice: {', '.join(self.names)}")
+            raise OptionError("schema", f": names a column twice: {', '.join(self.names)}")
         self.arrow = to_arrow_schema(schema, timezone="UTC")
 
     def batch(self, arrays: list[Any]) -> Any:

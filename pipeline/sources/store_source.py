@@ -72,14 +72,14 @@ def read_store_options(options: dict[str, str]) -> StoreOptions:
     table = values.choice("table", MESSAGES, tuple(TABLES))
     checks_queues = values.flag("checkQueues", False)
     if checks_queues and table != RUNS:
-        raise OptionError(f"option checkQueues is for table={RUNS}, got table={table}")
+        raise OptionError("option checkQueues", f"is for table={RUNS}, got table={table}")
     driver = values.choice("driver", COMMIT_LOG, (COMMIT_LOG, CONSUME_QUEUE))
     if driver != COMMIT_LOG and table in (RUNS, STATISTICS):
-        raise OptionError(f"option driver must be {COMMIT_LOG} for table={table}, got {driver}")
+        raise OptionError("option driver", f"must be {COMMIT_LOG} for table={table}, got {driver}")
     log_path = values.text("commitLogPath")
     if is_url(path) and (driver != COMMIT_LOG or log_path or checks_queues):
         raise OptionError(
-            "option path: a URL is read with driver=commitlog, without commitLogPath and checkQueues"
+            "option path", ": a URL is read with driver=commitlog, without commitLogPath and checkQueues"
         )
     of_table: dict[str, Any] = {
         "topics": topics or None,
@@ -122,7 +122,7 @@ class StoreSource(DataSource):
         options = read_store_options(texts)
         if paths is not None and options.table != MESSAGES:
             raise OptionError(
-                f"option paths is for table={MESSAGES}: rows of other tables do not name their broker"
+                "option paths", f"is for table={MESSAGES}: rows of other tables do not name their broker"
             )
         table = task_table(paths or options.path, options.table, cut=options.cut, **options.of_table)
         kind = FilteringTaskReader if options.pushes_down else TaskReader

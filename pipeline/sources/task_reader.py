@@ -37,10 +37,10 @@ def read_paths(options: Mapping[str, Any]) -> tuple[dict[str, str] | None, dict[
         or not paths
         or not all(isinstance(path, str) and path for path in paths.values())
     ):
-        raise OptionError(f"option paths must be JSON such as {_EXAMPLE}, got {text:.100}")
+        raise OptionError("option paths", f"must be JSON such as {_EXAMPLE}, got {text:.100}")
     if any(key.lower() in ("path", "brokername", "commitlogpath") for key in others):
         raise OptionError(
-            "option paths names the brokers and their folders: leave out path, brokerName, commitLogPath"
+            "option paths", "names the brokers and their folders: leave out path, brokerName, commitLogPath"
         )
     return paths, others
 

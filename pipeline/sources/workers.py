@@ -15,4 +15,4 @@ def in_worker() -> Iterator[None]:
     try:
         yield
     except PipelineError as error:
-        raise type(error)(*error.args) from None
+        raise error.with_traceback(None) from None

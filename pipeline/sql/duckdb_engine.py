@@ -27,7 +27,7 @@ from ..tables.readers import (
 )
 from ..tables.tasks import Progress
 from .arrow_frame import ArrowFrame
-from .engine import SQL_ERROR
+from .engine import SQL
 from .message_input import MessageInput
 from .prelude import FOR_DUCKDB
 
@@ -122,7 +122,7 @@ class DuckEngine:
         rows = self._run(text)
         if rows is None or not self._is_query(text):
             raise OptionError(
-                "SQL: the text must be a query that has rows, such as select topic from messages"
+                SQL, ": the text must be a query that has rows, such as select topic from messages"
             )
         return rows
 
@@ -144,7 +144,7 @@ class DuckEngine:
         except self._errors as error:
             if self._failure is not None:
                 raise self._failure from error
-            raise OptionError(f"{SQL_ERROR}{' '.join(str(error).split())}") from error
+            raise OptionError(SQL, f": {' '.join(str(error).split())}") from error
 
     def _watch(self, read: Callable[[], Iterator[Any]]) -> Iterator[Any]:
         """The batches that `read` gives. DuckDB turns errors into texts, so they are remembered, also those of the

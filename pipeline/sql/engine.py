@@ -13,8 +13,8 @@ from .message_input import MessageInput
 
 DUCKDB, SPARK = "duckdb", "spark"
 ENGINES: Final = (DUCKDB, SPARK)
-SQL_ERROR: Final = "SQL: "
-"""How an error begins that an engine has with a text."""
+SQL: Final = "SQL"
+"""What is wrong if an engine cannot run a text."""
 
 
 class Frame(Protocol):
@@ -60,7 +60,7 @@ def choose_engine(wanted: str | None, *, is_spark: bool) -> str:
     Without a wish, what is installed decides too. `PipelineError` if the engine is not installed.
     """
     if wanted == DUCKDB and is_spark:
-        raise OptionError("--master and --conf are for --engine spark")
+        raise OptionError("--master and --conf", "are for --engine spark")
     chosen = wanted or (SPARK if is_spark else DUCKDB)
     has = {DUCKDB: _has("duckdb"), SPARK: _has("pyspark")}
     if wanted is None and not is_spark and not has[chosen]:
@@ -77,8 +77,8 @@ def naming(text: str) -> Iterator[None]:
     try:
         yield
     except OptionError as error:
-        if text and str(error).startswith(SQL_ERROR):
-            raise OptionError(f"{text}: {error}") from error
+        if text and error.option == SQL:
+            raise error.named(f"{text}: {SQL}") from error
         raise
 
 

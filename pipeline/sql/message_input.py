@@ -39,21 +39,21 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
         """`OptionError` unless it is exactly one of these, as far as this process can see."""
         if bool(self.folders) == (self.namesrv_addr is not None):
             problem = "is required" if self.namesrv_addr is None else "is read, not both"
-            raise OptionError(f"one of --store DIR and --namesrv ADDR {problem}")
+            raise OptionError("one of --store DIR and --namesrv ADDR", problem)
         if self.namesrv_addr is not None:
             check_name_servers("--namesrv", self.namesrv_addr)
         if self.topics is not None and not any(name.strip() for name in self.topics.split(",")):
-            raise OptionError(f"--topics must name a topic, got {self.topics!r}")
+            raise OptionError("--topics", f"must name a topic, got {self.topics!r}")
         for folder in self.folders:
             check_store(folder)
         if self.since_ms is not None and self.until_ms is not None and self.since_ms >= self.until_ms:
-            raise OptionError("--since must be before --until")
+            raise OptionError("--since", "must be before --until")
 
     def check_topics(self) -> None:
         """The same, and brokers are asked for named topics only."""
         self.check()
         if self.namesrv_addr is not None and not self.topics:
-            raise OptionError("--topics is required with --namesrv")
+            raise OptionError("--topics", "is required with --namesrv")
 
     @property
     def folders(self) -> list[str]:
@@ -130,11 +130,12 @@ def stores_named(texts: Sequence[str]) -> tuple[str | None, tuple[tuple[str, str
         name, separator, folder = text.partition("=")
         if not separator or not _NAMED.fullmatch(text):
             raise OptionError(
-                "--store must be NAME=DIR if it is given several times, such as --store broker-a=/data/a, "
-                f"got {text!r}"
+                "--store",
+                "must be NAME=DIR if it is given several times, such as --store broker-a=/data/a, "
+                f"got {text!r}",
             )
         if name in dict(stores):
-            raise OptionError(f"--store: broker {name} is named twice")
+            raise OptionError("--store", f": broker {name} is named twice")
         stores.append((name, folder))
     return None, tuple(stores)
 
@@ -144,14 +145,14 @@ def check_store(text: str) -> None:
     try:
         log_files(text if is_url(text) else Path(text) / "commitlog")
     except PathError as error:
-        raise error.with_option("--store") from error
+        raise error.named("--store") from error
     except OSError as error:  # of the file system behind the URL
-        raise OptionError(f"--store: {shown_url(text)} cannot be read: {error}") from error
+        raise OptionError("--store", f": {shown_url(text)} cannot be read: {error}") from error
 
 
 def check_is_folder(job: str, text: str) -> None:
     """`OptionError` for a URL, which this job does not read."""
     if is_url(text):
         raise OptionError(
-            f"--store: {job} reads a folder, not a URL; copy the store, or ask its brokers with --namesrv"
+            "--store", f": {job} reads a folder, not a URL; copy the store, or ask its brokers with --namesrv"
         )

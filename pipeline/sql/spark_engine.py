@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from ..errors import OptionError
 from ..planning.absolute_paths import absolute
 from ..records.columns import STORE_COLUMNS
-from .engine import SQL_ERROR
+from .engine import SQL
 from .message_input import MessageInput
 from .prelude import FOR_SPARK
 
@@ -57,7 +57,7 @@ class SparkEngine:
             return self.spark.sql(text)
         except (AnalysisException, ParseException) as error:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            raise OptionError(f"{SQL_ERROR}{lines[0] if lines else error}") from error
+            raise OptionError(SQL, f": {lines[0] if lines else error}") from error
 
     def keep(self, name: str, text: str, *, is_small: bool = False) -> None:
         rows = self.sql(text)

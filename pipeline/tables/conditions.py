@@ -30,7 +30,7 @@ def timestamp(option: str, moment: Moment) -> Any:
         return pa.scalar(aware, TIMESTAMP)
     if isinstance(moment, int) and not isinstance(moment, bool) and moment >= 0:
         return pa.scalar(moment * 1000, TIMESTAMP)
-    raise OptionError(f"{option} must be a datetime or epoch ms, got {moment!r}")
+    raise OptionError(option, f"must be a datetime or epoch ms, got {moment!r}")
 
 
 def condition_of(
@@ -61,13 +61,14 @@ def _expression(schema: Any, filters: Any) -> Any:
             filters = filters_to_expression(filters)
         except (TypeError, ValueError) as error:
             raise OptionError(
-                f"filters must be an expression or a list such as [('tags', '=', 'paid')], got {filters!r}: {error}"
+                "filters",
+                f"must be an expression or a list such as [('tags', '=', 'paid')], got {filters!r}: {error}",
             ) from error
     try:
         schema.empty_table().filter(filters)
     except (pa.ArrowException, ValueError, NotImplementedError) as error:
         raise OptionError(
-            f"filters: {_reason(str(error))}; the columns are {', '.join(schema.names)}"
+            "filters", f": {_reason(str(error))}; the columns are {', '.join(schema.names)}"
         ) from error
     return filters
 

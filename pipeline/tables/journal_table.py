@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 from pocketmq.protocol.journal_frames import SUFFIX
 
-from ..errors import PathError
+from ..errors import PATH, PathError
 from ..files.journal_rows import column, journal_files, read_journal
 from ..files.locations import is_url
 from ..files.remote_files import location_of
@@ -57,5 +57,5 @@ def _tasks_of(path: str) -> list[JournalTask]:
     location = location_of(path)
     names = sorted(name for name in location.sizes("") if name.endswith(SUFFIX))
     if not names:
-        raise PathError(f"{location.url} has no file *{SUFFIX}, and so is no journal")
+        raise PathError(PATH, f"{location.url} has no file *{SUFFIX}, and so is no journal")
     return [JournalTask(name, path) for name in names]

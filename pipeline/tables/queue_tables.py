@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from ..errors import PathError
+from ..errors import PATH, PathError
 from ..files.consume_queues import QueueSplit, consumer_offsets, queue_splits
+from ..files.locations import shown_url
 from ..files.store_rows import consumer_offset_rows, unit_rows
 from ..records.columns import CONSUME_QUEUE_COLUMNS, CONSUMER_OFFSET_COLUMNS, arrow_schema
 from .tasks import Task, TaskTable
@@ -40,23 +41,25 @@ class OffsetsTask(msgspec.Struct, frozen=True):
 def consume_queue_table(root: str, topics: frozenset[str] = frozenset(), url: str | None = None) -> TaskTable:
     """One row for each written unit of the consume queues. With `url` the folder has copies of the queues of that
     store, for planning. Planning raises `PathError` for a store without consume queues."""
-    tasks = functools.partial(_unit_tasks, Path(root) / "consumequeue", topics, url)
+    tasks = functools.partial(_unit_tasks, root, topics, url)
     return TaskTable(arrow_schema(CONSUME_QUEUE_COLUMNS, list(CONSUME_QUEUE_COLUMNS)), tasks)
 
 
-def _unit_tasks(root: Path, topics: frozenset[str], url: str | None, condition: Any) -> list[Task]:
-    if not root.is_dir():
-        raise PathError(f"{root} is not a folder; table consumequeue needs the consume queues")
-    splits = queue_splits(root, topics, UNIT_ROWS)
+def _unit_tasks(root: str, topics: frozenset[str], url: str | None, condition: Any) -> list[Task]:
+    folder = Path(root) / "consumequeue"
+    if not folder.is_dir():
+        shown = folder if url is None else f"{shown_url(url)}/consumequeue"
+        raise PathError(PATH, f"{shown} is not a folder; table consumequeue needs the consume queues")
+    splits = queue_splits(folder, topics, UNIT_ROWS)
     return [UnitRowsTask(msgspec.structs.replace(split, url=url)) for split in splits]
 
 
-def consumer_offset_table(root: str) -> TaskTable:
+def consumer_offset_table(root: str, url: str | None = None) -> TaskTable:
     """One row for each group, topic and queue with an offset. Planning raises `PathError` for a folder that is no
     store, `CorruptStoreError` for a table that cannot be read."""
-    tasks = functools.partial(_offset_tasks, Path(root) / "config" / "consumerOffset.json")
+    tasks = functools.partial(_offset_tasks, root, url)
     return TaskTable(arrow_schema(CONSUMER_OFFSET_COLUMNS, list(CONSUMER_OFFSET_COLUMNS)), tasks)
 
 
-def _offset_tasks(path: Path, condition: Any) -> list[Task]:
-    return [OffsetsTask(consumer_offsets(path))]
+def _offset_tasks(root: str, url: str | None, condition: Any) -> list[Task]:
+    return [OffsetsTask(consumer_offsets(Path(root), shown_url(url or root)))]

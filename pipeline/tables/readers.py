@@ -11,11 +11,11 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
-from ..errors import OptionError, PathError
+from ..errors import OptionError
 from ..files.locations import is_url
 from ..files.store_topics import missing_topics
 from ..records.columns import ALL, LEAN_COLUMNS
-from .call_options import TOPIC_OPTIONS, check_names, check_store_options, rename_options_in_error
+from .call_options import TOPIC_OPTIONS, check_names, check_store_options, in_words_of_call
 from .conditions import Moment, condition_of, timestamp
 from .tasks import Progress, SharedTable, TaskTable, joined
 
@@ -140,22 +140,15 @@ def store_table(
     if table in (MESSAGES, RUNS, STATISTICS):
         check_store_options(options, checks_queues=table == RUNS)
     elif table in STORE_TABLES and options:
-        raise OptionError(f"table {table} has no option {', '.join(options)}")
+        raise OptionError(f"table {table}", f"has no option {', '.join(options)}")
     found = SharedTable(task_table(path, table, topics=topics, **options), threads)
     if checks_files:
-        _check_path(found)
+        with in_words_of_call():
+            found.check()
         places = [str(place) for place in path.values()] if isinstance(path, Mapping) else [str(path)]
         for sentence in missing_topics(places, [] if topics is None else topic_names(topics)):
             _log.warning("%s; what a deleted topic has left is read", sentence)
     return found
-
-
-def _check_path(table: SharedTable) -> None:
-    """`OptionError` in the words of a call."""
-    try:
-        table.check()
-    except PathError as error:
-        raise error.with_option("path") from error
 
 
 def task_table(
@@ -166,13 +159,13 @@ def task_table(
     A store is a folder or a URL. `cut` is a `Cut` of `store_table.py`.
     """
     if table not in STORE_TABLES:
-        raise OptionError(f"table must be one of {', '.join(STORE_TABLES)}, got {table!r}")
+        raise OptionError("table", f"must be one of {', '.join(STORE_TABLES)}, got {table!r}")
     if not isinstance(path, Mapping):
         return _table_of(str(path), table, cut, options)
     if table != MESSAGES:
-        raise OptionError(f"table {table} is of one store: path must be a folder or a URL")
+        raise OptionError(f"table {table}", "is of one store: path must be a folder or a URL")
     if options.pop("broker_name", None) is not None or not path:
-        raise OptionError("path must be a folder, or {broker name: folder} without broker_name")
+        raise OptionError("path", "must be a folder, or {broker name: folder} without broker_name")
     return joined(
         [_table_of(str(place), table, cut, {**options, "broker_name": name}) for name, place in path.items()]
     )
@@ -191,7 +184,7 @@ def _table_of(
 
         for name in ("commit_log_path", "check_queues"):
             if options.get(name):
-                raise OptionError(f"{name} is for a folder: a URL is read without it")
+                raise OptionError(name, "is for a folder: a URL is read without it")
 
         def of_folder(folder: str) -> TaskTable:
             return _table_of(
@@ -202,7 +195,7 @@ def _table_of(
     if table == CONSUME_QUEUE:
         return consume_queue_table(path, frozenset(topic_names(options.get("topics"))), url)
     if table == CONSUMER_OFFSETS:
-        return consumer_offset_table(path)
+        return consumer_offset_table(path, url)
     checks_queues = options.get("check_queues", False)
     own = {name: value for name, value in options.items() if name != "check_queues"}
     settings = store_settings(path, **(own if url is None else {**own, "commit_log_path": url}))
@@ -233,13 +226,11 @@ def topic_table(
     texts = {TOPIC_OPTIONS[name]: _text(value) for name, value in options.items()}
     texts |= {"nameServer": namesrv_addr, "subscribe": ",".join(topic_names(topics))}
     if tags is not None and sql92 is not None:
-        raise OptionError("tags and sql92: set one of them")
+        raise OptionError("tags and sql92", ": set one of them")
     if tags is not None or sql92 is not None:
         texts |= {"subExpression": tags or sql92 or "", "filterType": "TAG" if sql92 is None else "SQL92"}
-    try:
+    with in_words_of_call():
         chosen = read_source_options(texts, is_stream=False)
-    except OptionError as error:
-        raise OptionError(rename_options_in_error(str(error))) from error
     if access is not None:
         import msgspec
 
@@ -253,7 +244,8 @@ def journal_table(path: str | Path | Sequence[str], threads: int | None = None) 
 
     paths = [str(path)] if isinstance(path, str | Path) else [str(each) for each in path]
     found = SharedTable(journals.journal_table(paths), threads)
-    _check_path(found)
+    with in_words_of_call():
+        found.check()
     return found
 
 
@@ -275,13 +267,15 @@ def column_names(columns: Columns, schema: Any) -> list[str]:
     if columns is None or columns == ALL:
         return list(schema.names)
     if not isinstance(columns, str | Sequence) or not all(isinstance(name, str) for name in columns):
-        raise OptionError(f"columns must be names, as a list or a text with commas, got {columns!r}")
+        raise OptionError("columns", f"must be names, as a list or a text with commas, got {columns!r}")
     names = [part.strip() for part in columns.split(",")] if isinstance(columns, str) else list(columns)
     for name in names:
         if name not in schema.names:
-            raise OptionError(f"unknown column {name}; the columns are {', '.join(schema.names)}")
+            raise OptionError(f"unknown column {name}", f"; the columns are {', '.join(schema.names)}")
     if len(set(names)) < len(names) or not names:
-        raise OptionError(f"columns must name each column once, and at least one, got {', '.join(names)!r}")
+        raise OptionError(
+            "columns", f"must name each column once, and at least one, got {', '.join(names)!r}"
+        )
     return names
 
 

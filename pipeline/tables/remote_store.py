@@ -4,21 +4,18 @@ The consume queues and the offsets, which planning needs, are copied once, when 
 the log from the URL, each its part. The copies are those of one moment: later messages are not read.
 """
 
-import contextlib
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from ..errors import CorruptStoreError, PathError
-from ..files.locations import shown_url
+from ..errors import PATH, PathError
+from ..files.consume_queues import OFFSETS
 from ..files.log_files import log_files
 from ..files.remote_files import location_of
 from .tasks import Task, TaskTable
-
-OFFSETS: Final = "config/consumerOffset.json"
 
 
 class RemoteStore:
@@ -31,19 +28,7 @@ class RemoteStore:
 
     def tasks(self, condition: Any) -> Sequence[Task]:
         """Those of the table. `PathError` if there is no store behind the URL."""
-        with self._naming_originals() as folder:
-            return self._of_folder(str(folder)).tasks(condition)
-
-    @contextlib.contextmanager
-    def _naming_originals(self) -> Iterator[Path]:
-        """The folder of the copies. Errors name the originals."""
-        folder, url = self._copies(), shown_url(self._url)
-        try:
-            yield folder
-        except CorruptStoreError as error:
-            raise CorruptStoreError(str(error).replace(str(folder), url)) from error
-        except PathError as error:
-            raise PathError(error.reason.replace(str(folder), url), error.option) from error
+        return self._of_folder(str(self._copies())).tasks(condition)
 
     def _copies(self) -> Path:
         """The folder, which is removed with this object."""
@@ -59,6 +44,6 @@ class RemoteStore:
                 if OFFSETS in location.sizes("config"):
                     location.copy(OFFSETS, folder)
             except OSError as error:  # of the file system behind the URL
-                raise PathError(f"{location.url} cannot be read: {error}") from error
+                raise PathError(PATH, f"{location.url} cannot be read: {error}") from error
             self._folder = folder
         return self._folder

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pocketmq.protocol.message.record import MIN_RECORD_BYTES
 
-from ..errors import CorruptStoreError, OptionError, PathError
+from ..errors import PATH, CorruptStoreError, OptionError, PathError
 from ..files.consume_queues import QueueSplit, known_log_end, queue_splits
 from ..files.log_files import (
     LogFile,
@@ -142,7 +142,7 @@ def store_settings(
 ) -> StoreSettings:
     """`OptionError` for a value that is not allowed."""
     if on_corrupt not in ON_CORRUPT:
-        raise OptionError(f"on_corrupt must be one of {', '.join(ON_CORRUPT)}, got {on_corrupt!r}")
+        raise OptionError("on_corrupt", f"must be one of {', '.join(ON_CORRUPT)}, got {on_corrupt!r}")
     scan = ScanOptions(
         topics=frozenset(topic_names(topics)),
         on_corrupt=on_corrupt,
@@ -163,7 +163,7 @@ def topic_names(topics: Sequence[str] | str | None) -> list[str]:
     parts = topics.split(",") if isinstance(topics, str) else list(topics)
     names = [part.strip() for part in parts if part.strip()]
     if not names:
-        raise OptionError(f"topics must name a topic, got {topics!r}")
+        raise OptionError("topics", f"must name a topic, got {topics!r}")
     return names
 
 
@@ -172,7 +172,7 @@ def plan_store(settings: StoreSettings, cut: Cut, schema: Any, condition: Any) -
     `CorruptStoreError` for a hole that must fail."""
     files = log_files(settings.log_folder)
     if cut.by_queue and files and not settings.queues_root().is_dir():
-        raise PathError(f"{settings.queues_root()} is not a folder; driver=commitlog reads without it")
+        raise PathError(PATH, f"{settings.queues_root()} is not a folder; driver=commitlog reads without it")
     queues = queue_splits(settings.queues_root(), frozenset())
     known_end = known_log_end(queues)
     splits = log_splits(files, cut.split_bytes, cut.min_tasks, known_end)
@@ -224,7 +224,7 @@ def holes_of(settings: StoreSettings, files: list[LogFile]) -> list[HoleTask]:
     for file, size in holes:
         damage = f"{file.path}: {size} bytes of the log are missing after it"
         if on_corrupt == FAIL:
-            raise CorruptStoreError(f"{damage}{HOW_TO_GO_ON}")
+            raise CorruptStoreError(damage, HOW_TO_GO_ON)
         if on_corrupt == SKIP:
             _log.warning("skipped: %s", damage)
     return [HoleTask(settings, file) for file, _ in holes] if on_corrupt == REPORT else []

@@ -51,7 +51,7 @@ class SharedTable:
 
     def __init__(self, table: TaskTable, threads: int | None) -> None:
         if threads is not None and not (isinstance(threads, int) and threads >= 1):
-            raise OptionError(f"threads must be a whole number, 1 or more, got {threads!r}")
+            raise OptionError("threads", f"must be a whole number, 1 or more, got {threads!r}")
         self.schema = table.schema
         self.progress: Progress | None = None
         self._table = table

@@ -24,6 +24,7 @@ from ..planning.ranges import Range
 from ..planning.topic_options import ReadBound, SourceOptions
 from ..records.columns import MESSAGE_COLUMNS, arrow_schema
 from ..records.records import Records
+from .call_options import in_words_of_call
 from .conditions import columns_in, possible_parts, rows_matching
 from .tasks import Progress
 
@@ -44,7 +45,8 @@ class TopicTable:
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
         """The rows that meet the condition. Errors of planning are raised by this call, not by the first `next`."""
         pull = _Pull(self._options, lambda client: self._batches(client, names, condition))
-        pull.wait_for_plan()
+        with in_words_of_call():
+            pull.wait_for_plan()
         return _Rows(pull)
 
     def _ranges(self, client: BrokerClient, condition: Any) -> list[Range]:

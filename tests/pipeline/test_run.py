@@ -221,7 +221,7 @@ def test_what_a_job_keeps_is_freed_before_its_session_ends(spark: FakeSession) -
     freed: list[bool] = []
 
     def fails(_: Any) -> Report:
-        raise OptionError("a mistake")
+        raise OptionError("a", "mistake")
 
     for build, code in ((lambda _: Report("Title", "", []), None), (fails, 2)):
         spark.is_stopped = False
@@ -267,7 +267,7 @@ def test_a_verbose_job_prints_the_log_and_the_stack_of_an_error(
     spark: FakeSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fails(_: Any) -> Report:
-        raise OptionError("a mistake")
+        raise OptionError("a", "mistake")
 
     with ends(2):
         run_built(fails, is_verbose=True)

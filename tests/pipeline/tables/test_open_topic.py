@@ -1,6 +1,7 @@
 """A topic as an Arrow reader: what is fixed by the call, what is pushed to the broker, and which errors there are."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -120,27 +121,29 @@ def test_a_reader_that_is_never_read_ends_its_thread(rocketmq: RocketMQ) -> None
     assert begun_since(before, prefix="pocketmq-topic-table") == []
 
 
-def test_mistakes_are_raised_by_the_call(rocketmq: RocketMQ) -> None:
-    with pytest.raises(OptionError, match="topic Nobody does not exist on any broker"):
-        open_topic(rocketmq.namesrv_addr, "Nobody")
-    with pytest.raises(OptionError, match="unknown option colour"):
-        open_topic(rocketmq.namesrv_addr, "T", colour="red")
-    with pytest.raises(OptionError, match="unknown option store_path"):
-        open_topic(rocketmq.namesrv_addr, "T", store_path="/no/store")
-    with pytest.raises(OptionError, match="tags and sql92: set one of them"):
-        open_topic(rocketmq.namesrv_addr, "T", tags="A", sql92="a > 1")
-    with pytest.raises(
-        OptionError, match=r"^unknown option pull_batchsize; similar: pull_batch_size; the options"
-    ):
-        open_topic(rocketmq.namesrv_addr, "T", pull_batchsize=32)
-    with pytest.raises(
-        OptionError, match=r"^pull_batch_size must be a whole number, from 1 to 65536, got 'many'"
-    ):
-        open_topic(rocketmq.namesrv_addr, "T", pull_batch_size="many")
-    with pytest.raises(OptionError, match=r"^namesrv_addr must be host:port"):
-        open_topic("nonsense", "T")
-    with pytest.raises(OptionError, match=r"^tags, sql92 must be"):
-        open_topic(rocketmq.namesrv_addr, "T", tags="|| ||")
+@pytest.mark.parametrize(
+    ("topic", "options", "problem"),
+    [
+        ("Nobody", {}, "topic Nobody does not exist on any broker"),
+        ("T", {"colour": "red"}, "unknown option colour"),
+        ("T", {"store_path": "/no/store"}, "unknown option store_path"),
+        ("T", {"tags": "A", "sql92": "a > 1"}, "tags and sql92: set one of them"),
+        ("T", {"pull_batchsize": 32}, "unknown option pull_batchsize; similar: pull_batch_size; the options"),
+        ("T", {"pull_batch_size": "many"}, "pull_batch_size must be a whole number, from 1 to 65536, got 'many'"),
+        ("T", {"namesrv_addr": "nonsense"}, "namesrv_addr must be host:port"),
+        ("T", {"tags": "|| ||"}, "tags, sql92 must be"),
+        ("T", {"starting_offsets": '{"T":{"9":1}}'}, "starting_offsets must name exactly the existing queues"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_raised_by_the_call_in_its_own_words(
+    rocketmq: RocketMQ, topic: str, options: dict[str, Any], problem: str
+) -> None:
+    namesrv_addr = options.pop("namesrv_addr", rocketmq.namesrv_addr)
+    with pytest.raises(OptionError, match=f"^{re.escape(problem)}"):
+        open_topic(namesrv_addr, topic, **options)
+
+
+def test_brokers_that_do_not_answer_are_waited_for_as_long_as_the_call_says() -> None:
     with pytest.raises(SourceUnreachable):
         open_topic("127.0.0.1:1", "T", retry_timeout_ms=1)
 
