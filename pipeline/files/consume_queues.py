@@ -7,6 +7,7 @@ Files are only read. Another process may write the store at the same time: what 
 The formats are drawn in `store/FORMAT.md`.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -23,15 +24,15 @@ UNIT: Final = np.dtype([("position", ">i8"), ("size", ">i4"), ("tags_code", ">i8
 assert UNIT.itemsize == 20
 PRE_BLANK: Final = 0x7FFFFFFF
 """The size in units that fill the first file of a queue which did not begin at 0."""
-
-
-OFFSETS: Final = "config/consumerOffset.json"
 UNIT_ROWS: Final = 1 << 16
 """Units of a queue that are read at once."""
+ALL_UNITS: Final = 1 << 62
+OFFSETS: Final = "config/consumerOffset.json"
+_NONE: Final = np.empty(0, dtype=UNIT)
 
 
 class QueueSplit(msgspec.Struct, frozen=True):
-    """Units [lo, hi) of one queue. With `url` its files are those of that store, and `folder` is not used."""
+    """Units [lo, hi) of one queue. With `url` its folder is that of the store behind it."""
 
     topic: str
     queue_id: int
@@ -39,6 +40,76 @@ class QueueSplit(msgspec.Struct, frozen=True):
     lo: int
     hi: int
     url: str | None = None
+
+
+class UnitFiles:
+    """The files of one queue's units, listed once. None is kept open; one that is deleted meanwhile has no units.
+
+    A file of a folder is mapped, one behind a URL is read.
+    """
+
+    def __init__(self, folder: str, url: str | None = None) -> None:
+        self._folder = folder
+        self._url = url
+        names = (path.name for path in Path(folder).glob("*")) if url is None else _names_at(url, folder)
+        self._files = sorted(
+            (int(name) // UNIT.itemsize, name) for name in names if FILE_NAME.fullmatch(name)
+        )
+
+    def pieces(self, lo: int = 0, hi: int = ALL_UNITS) -> Iterator[tuple[int, Any]]:
+        """(offset of the first, units) of the units [lo, hi) that each file has, in arrays of `UNIT`."""
+        ends = [*(base for base, _ in self._files[1:]), ALL_UNITS]
+        for (base, name), end in zip(self._files, ends, strict=False):
+            if base < hi and end > lo:
+                first = max(lo, base)
+                found = self._units(name)[first - base : hi - base]
+                if len(found):
+                    yield first, found
+
+    def bounds(self) -> tuple[int, int]:
+        """[first, end) of the written units: after the last one are zeros."""
+        if not self._files:
+            return 0, 0
+        base, name = self._files[0]
+        first = base + int((self._units(name)["size"] == PRE_BLANK).sum())
+        for base, name in reversed(self._files):
+            written = np.flatnonzero(self._units(name)["size"] > 0)
+            if len(written):
+                return first, base + int(written[-1]) + 1
+        return first, first
+
+    def first_record(self) -> tuple[int, int] | None:
+        """(offset, log position) of the first unit that stands for a record; None if there is none."""
+        for first, found in self.pieces():
+            written = np.flatnonzero(are_records(found))
+            if len(written):
+                return first + int(written[0]), int(found["position"][written[0]])
+        return None
+
+    def _units(self, name: str) -> Any:
+        """The units of a file, up to the last byte that the file system stores."""
+        try:
+            if self._url is not None:
+                from .remote_files import location_of
+
+                data = location_of(self._url).read(f"{self._folder}/{name}")
+                return np.frombuffer(data, UNIT, len(data) // UNIT.itemsize)
+            path = f"{self._folder}/{name}"
+            size = min(-(-data_end(path) // UNIT.itemsize), os.path.getsize(path) // UNIT.itemsize)
+            return np.memmap(path, dtype=UNIT, mode="r", shape=(size,)) if size else _NONE
+        except FileNotFoundError:
+            return _NONE
+
+
+def _names_at(url: str, folder: str) -> Iterator[str]:
+    from .remote_files import location_of
+
+    return (name.removeprefix(f"{folder}/") for name in location_of(url).sizes(folder))
+
+
+def are_records(found: Any) -> Any:
+    """Which units stand for a record: not those that are not written yet, or that fill the first file."""
+    return (found["size"] > 0) & (found["size"] < PRE_BLANK)
 
 
 def queue_folders(root: Path, topics: frozenset[str]) -> Iterator[tuple[str, int, Path]]:
@@ -51,11 +122,11 @@ def queue_folders(root: Path, topics: frozenset[str]) -> Iterator[tuple[str, int
                 yield topic.name, int(queue.name), queue
 
 
-def queue_splits(root: Path, topics: frozenset[str], rows: int = 1 << 62) -> list[QueueSplit]:
+def queue_splits(root: Path, topics: frozenset[str], rows: int = ALL_UNITS) -> list[QueueSplit]:
     """The written units of each queue, split into at most `rows` each."""
     splits = []
     for topic, queue_id, folder in queue_folders(root, topics):
-        lo, hi = written_units(folder)
+        lo, hi = UnitFiles(str(folder)).bounds()
         splits += [
             QueueSplit(topic, queue_id, str(folder), first, min(first + rows, hi))
             for first in range(lo, hi, rows)
@@ -63,64 +134,17 @@ def queue_splits(root: Path, topics: frozenset[str], rows: int = 1 << 62) -> lis
     return splits
 
 
-def written_units(folder: Path) -> tuple[int, int]:
-    """[first, end) of the written units of a queue: after the last one are zeros."""
-    files = _queue_files(folder)
-    if not files:
-        return 0, 0
-    first = int(files[0].name) // UNIT.itemsize + int((_map_units(files[0])["size"] == PRE_BLANK).sum())
-    for path in reversed(files):
-        written = np.flatnonzero(_map_units(path)["size"] > 0)
-        if len(written):
-            return first, int(path.name) // UNIT.itemsize + int(written[-1]) + 1
-    return first, first
+def units_of(split: QueueSplit) -> Any:
+    """All units of a split in one array."""
+    pieces = [found for _, found in UnitFiles(split.folder, split.url).pieces(split.lo, split.hi)]
+    return np.concatenate(pieces) if pieces else _NONE
 
 
-def units(folder: str, lo: int, hi: int) -> Any:
-    """Units [lo, hi) of a queue as one array of `UNIT`."""
-    pieces = [found for _, found in written_files(QueueSplit("", 0, folder, lo, hi))]
-    return np.concatenate(pieces) if pieces else np.empty(0, dtype=UNIT)
-
-
-def unit_batches(queue: QueueSplit) -> Iterator[tuple[int, Any]]:
+def unit_batches(split: QueueSplit) -> Iterator[tuple[int, Any]]:
     """(offset of the first, units) of a split, in pieces of at most `UNIT_ROWS`."""
-    for first, found in written_files(queue):
+    for first, found in UnitFiles(split.folder, split.url).pieces(split.lo, split.hi):
         for at in range(0, len(found), UNIT_ROWS):
             yield first + at, found[at : at + UNIT_ROWS]
-
-
-def written_files(queue: QueueSplit) -> Iterator[tuple[int, Any]]:
-    """(offset of the first, units) of a split, in each of its files, which are mapped, or read from a URL."""
-    for base, found in _files_of(queue):
-        first = max(queue.lo, base)
-        in_file = found[first - base : max(queue.hi - base, 0)]
-        if len(in_file):
-            yield first, in_file
-
-
-def _files_of(queue: QueueSplit) -> Iterator[tuple[int, Any]]:
-    if queue.url is None:
-        for path in _queue_files(Path(queue.folder)):
-            yield int(path.name) // UNIT.itemsize, _map_units(path)
-        return
-    from .remote_files import location_of
-
-    location = location_of(queue.url)
-    for name in sorted(location.sizes(f"consumequeue/{queue.topic}/{queue.queue_id}")):
-        base = int(name[-20:]) // UNIT.itemsize
-        if base < queue.hi:
-            data = location.read(name)
-            yield base, np.frombuffer(data, UNIT, len(data) // UNIT.itemsize)
-
-
-def _queue_files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if FILE_NAME.fullmatch(path.name))
-
-
-def _map_units(path: Path) -> Any:
-    """The units of a file, up to the last byte that the file system stores."""
-    size = min(-(-data_end(str(path)) // UNIT.itemsize), path.stat().st_size // UNIT.itemsize)
-    return np.memmap(path, dtype=UNIT, mode="r", shape=(size,)) if size else np.empty(0, dtype=UNIT)
 
 
 def known_log_end(queues: list[QueueSplit]) -> int:
@@ -128,7 +152,7 @@ def known_log_end(queues: list[QueueSplit]) -> int:
     end = 0
     for queue in queues:
         if queue.hi > queue.lo:
-            last = units(queue.folder, queue.hi - 1, queue.hi)
+            last = units_of(msgspec.structs.replace(queue, lo=queue.hi - 1))
             end = max(end, int((last["position"] + last["size"]).max(initial=0)))
     return end
 

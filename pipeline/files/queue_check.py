@@ -11,8 +11,6 @@ queue that is missing may be one that such a topic has not used since, or lost: 
 topic have a status of their own, and `jobs/audit.py` decides.
 """
 
-import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,9 +23,8 @@ from ..errors import OptionError
 from ..records.records import records_at
 from ..records.scans import Flags
 from ..records.slices import Ints
-from .consume_queues import PRE_BLANK, UNIT, UNIT_ROWS, QueueSplit, unit_batches
+from .consume_queues import UNIT, UNIT_ROWS, QueueSplit, UnitFiles, are_records, unit_batches
 from .log_files import LogFile, LogWindow, files_at, log_files, log_window
-from .mapped_file import FILE_NAME
 from .run_statuses import DELETED_TOPIC, NO_QUEUE, NO_RECORD, NO_UNIT, OTHER_RECORD, OTHER_SIZE
 from .runs import RUN, Runs, RunTable
 from .store_topics import configured_topics
@@ -36,11 +33,11 @@ _Units = npt.NDArray[Any]
 
 
 class QueueFiles:
-    """The units of all queues of a store, read by offset. Keeps no file open."""
+    """The units of all queues of a store, read by offset."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._files: dict[tuple[str, int], list[tuple[int, str]]] = {}
+        self._files: dict[tuple[str, int], UnitFiles] = {}
         self._firsts: dict[tuple[str, int], tuple[int, int] | None] = {}
         self._begins: dict[str, int] = {}
         self._topics: dict[str, bool] = {}
@@ -54,15 +51,8 @@ class QueueFiles:
     def units(self, topic: str, queue_id: int, lo: int, hi: int) -> _Units:
         """Units [lo, hi) of a queue; those that no file has are zeros."""
         found = np.zeros(hi - lo, dtype=UNIT)
-        for base, path in self._files_of(topic, queue_id):
-            if base >= hi:
-                break
-            begin = max(lo, base)
-            with contextlib.suppress(FileNotFoundError):  # deleted since the folder was listed
-                if begin - base >= os.path.getsize(path) // UNIT.itemsize:
-                    continue
-                piece = np.fromfile(path, UNIT, hi - begin, offset=(begin - base) * UNIT.itemsize)
-                found[begin - lo : begin - lo + len(piece)] = piece
+        for first, piece in self._files_of(topic, queue_id).pieces(lo, hi):
+            found[first - lo : first - lo + len(piece)] = piece
         return found
 
     def has_unit(self, topic: str, queue_id: int, offset: int, position: int) -> bool:
@@ -76,7 +66,7 @@ class QueueFiles:
         """(offset, log position) of the queue's first unit; None if the queue has none."""
         queue = (topic, queue_id)
         if queue not in self._firsts:
-            self._firsts[queue] = self._find_first(topic, queue_id)
+            self._firsts[queue] = self._files_of(topic, queue_id).first_record()
         return self._firsts[queue]
 
     def begin(self, topic: str) -> int:
@@ -87,24 +77,10 @@ class QueueFiles:
             self._begins[topic] = min((first[1] for first in firsts if first is not None), default=0)
         return self._begins[topic]
 
-    def _find_first(self, topic: str, queue_id: int) -> tuple[int, int] | None:
-        for base, path in self._files_of(topic, queue_id):
-            units_of_file = np.fromfile(path, UNIT)
-            written = np.flatnonzero((units_of_file["size"] > 0) & (units_of_file["size"] < PRE_BLANK))
-            if len(written):
-                return base + int(written[0]), int(units_of_file["position"][written[0]])
-        return None
-
-    def _files_of(self, topic: str, queue_id: int) -> list[tuple[int, str]]:
+    def _files_of(self, topic: str, queue_id: int) -> UnitFiles:
         queue = (topic, queue_id)
         if queue not in self._files:
-            folder = self._root / topic / str(queue_id)
-            names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-            self._files[queue] = sorted(
-                (int(name) // UNIT.itemsize, str(folder / name))
-                for name in names
-                if FILE_NAME.fullmatch(name)
-            )
+            self._files[queue] = UnitFiles(str(self._root / topic / str(queue_id)))
         return self._files[queue]
 
 
@@ -232,8 +208,7 @@ class _CheckedUnits:
         self._positions: Ints = batch["position"].astype(np.int64)
         self._sizes: Ints = batch["size"].astype(np.int64)
         self._offsets = np.arange(lo, lo + len(batch), dtype=np.int64)
-        written = (self._sizes > 0) & (self._sizes < PRE_BLANK)
-        self._is_open: Flags = written & (self._positions >= log_begin)
+        self._is_open: Flags = are_records(batch) & (self._positions >= log_begin)
         self._is_other = np.zeros(len(batch), dtype=np.bool_)
         self._is_other_size = np.zeros(len(batch), dtype=np.bool_)
 

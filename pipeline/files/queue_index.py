@@ -24,7 +24,7 @@ from pocketmq.protocol.message.record import BLANK_MAGIC
 
 from ..records.records import Records, records_at, scan
 from ..records.slices import Ints
-from .consume_queues import PRE_BLANK, UNIT, QueueSplit, units, written_files
+from .consume_queues import UNIT, QueueSplit, UnitFiles, are_records, units_of
 from .log_files import LogFile, LogWindow, log_window, read_bytes
 from .queue_check import QueueFiles
 from .runs import in_queues
@@ -137,7 +137,7 @@ def uncovered_parts(
         each
         for queue in queues
         if not queue.topic.startswith(_LIGHT_QUEUES)
-        for _, each in written_files(queue)
+        for _, each in UnitFiles(queue.folder).pieces(queue.lo, queue.hi)
     ]
     found: list[tuple[LogFile, int, int]] = []
     for file in files:
@@ -153,12 +153,9 @@ def _bytes_of(files: list[LogFile]) -> int:
 
 
 def _units_of(queues: Sequence[QueueSplit]) -> tuple[Ints, Ints]:
-    entries = [units(queue.folder, queue.lo, queue.hi) for queue in queues]
-    none = np.empty(0, np.int64)
-    positions = np.concatenate([none, *(each["position"].astype(np.int64) for each in entries)])
-    sizes = np.concatenate([none, *(each["size"].astype(np.int64) for each in entries)])
-    written = (sizes > 0) & (sizes < PRE_BLANK)
-    return positions[written], sizes[written]
+    found = np.concatenate([np.empty(0, dtype=UNIT), *map(units_of, queues)])
+    found = found[are_records(found)]
+    return found["position"].astype(np.int64), found["size"].astype(np.int64)
 
 
 def _uncovered(file: LogFile, index: Sequence[Any], end: int) -> list[tuple[int, int]] | None:
@@ -170,10 +167,9 @@ def _uncovered(file: LogFile, index: Sequence[Any], end: int) -> list[tuple[int,
             first = bisect_left(positions, file.base)
             pieces.append(units_of_file[first : bisect_left(positions, end, first)])
     found = np.concatenate(pieces) if pieces else np.empty(0, dtype=UNIT)
-    begins, lengths = found["position"].astype(np.int64), found["size"].astype(np.int64)
-    written = (lengths > 0) & (lengths < PRE_BLANK)
-    begins, first_of = np.unique(begins[written], return_index=True)
-    ends = begins + lengths[written][first_of]
+    found = found[are_records(found)]
+    begins, first_of = np.unique(found["position"].astype(np.int64), return_index=True)
+    ends = begins + found["size"].astype(np.int64)[first_of]
     if (ends[:-1] > begins[1:]).any() or (len(ends) and ends[-1] > file.base + file.size):
         return None
     edges_begin = np.concatenate(([file.base], ends))

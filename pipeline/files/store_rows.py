@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..records.columns import CONSUME_QUEUE_COLUMNS, CONSUMER_OFFSET_COLUMNS, STORE_COLUMNS, arrow_schema
 from ..records.slices import repeated
-from .consume_queues import PRE_BLANK, QueueSplit, unit_batches
+from .consume_queues import QueueSplit, are_records, unit_batches
 from .log_files import LogFile
 from .run_statuses import OK
 from .scan import ScannedRecords
@@ -45,7 +45,7 @@ def unit_rows(split: QueueSplit) -> Iterator[Any]:
     schema = arrow_schema(CONSUME_QUEUE_COLUMNS, list(CONSUME_QUEUE_COLUMNS))
     for first, found in unit_batches(split):
         offsets = np.arange(first, first + len(found), dtype=np.int64)
-        written = (found["size"] > 0) & (found["size"] < PRE_BLANK)
+        written = are_records(found)
         found, offsets = found[written], offsets[written]
         arrays = [
             repeated(split.topic, len(found)),

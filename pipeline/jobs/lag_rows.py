@@ -21,7 +21,7 @@ from ..brokers.range_reader import read_ranges_whole
 from ..brokers.reachable import check_reachable
 from ..brokers.wait_log import Waiting, WaitLog
 from ..errors import PipelineError, SourceUnreachable
-from ..files.consume_queues import consumer_offsets, units, written_units
+from ..files.consume_queues import UnitFiles, consumer_offsets
 from ..files.log_files import log_files
 from ..files.mapped_file import map_file
 from ..planning.positions import Queue
@@ -70,16 +70,17 @@ def lags_of_store(source: MessageInput, groups: list[str]) -> list[Lag]:
         folder = root / "consumequeue" / topic / str(queue_id)
         if (groups and group not in groups) or (topics and topic not in topics) or not folder.is_dir():
             continue
-        first, end = written_units(folder)
+        queue = UnitFiles(str(folder))
+        first, end = queue.bounds()
         unread = max(offset, first)
-        stored_ms = _stored_ms(root, folder, unread) if unread < end else None
+        stored_ms = _stored_ms(root, queue, unread) if unread < end else None
         found.append(Lag(group, topic, "", queue_id, offset, end, stored_ms))
     return found
 
 
-def _stored_ms(root: Path, folder: Path, offset: int) -> int | None:
+def _stored_ms(root: Path, queue: UnitFiles, offset: int) -> int | None:
     """When the message of a unit was stored; None if its log file was deleted, or is damaged there."""
-    (position,) = units(str(folder), offset, offset + 1)["position"].tolist() or (-1,)
+    position = next((int(found["position"][0]) for _, found in queue.pieces(offset, offset + 1)), -1)
     for file in log_files(root / "commitlog"):
         if file.base <= position < file.base + file.size:
             at = position - file.base

@@ -20,7 +20,7 @@ import numpy as np
 from ..brokers.broker_client import client_for
 from ..brokers.range_reader import RangeReader
 from ..errors import CorruptStoreError, DataLossError, OptionError, PathError
-from ..files.consume_queues import QueueSplit, written_units
+from ..files.consume_queues import QueueSplit, UnitFiles
 from ..files.log_files import LogFile, log_files
 from ..files.scan import ScanOptions, scan_queue
 from ..planning.ranges import Range
@@ -80,7 +80,7 @@ def _readable(part: Range, store: Path) -> tuple[QueueSplit | None, list[LogFile
     folder = store / "consumequeue" / queue.topic / str(queue.queue_id)
     if not folder.is_dir():
         return None, files
-    first, end = written_units(folder)
+    first, end = UnitFiles(str(folder)).bounds()
     if not first <= part.lo < end:
         return None, files
     return QueueSplit(queue.topic, queue.queue_id, str(folder), part.lo, min(part.hi, end)), files

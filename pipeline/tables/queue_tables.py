@@ -51,7 +51,12 @@ def _unit_tasks(root: str, topics: frozenset[str], url: str | None, condition: A
         shown = folder if url is None else f"{shown_url(url)}/consumequeue"
         raise PathError(PATH, f"{shown} is not a folder; table consumequeue needs the consume queues")
     splits = queue_splits(folder, topics, UNIT_ROWS)
-    return [UnitRowsTask(msgspec.structs.replace(split, url=url)) for split in splits]
+    if url is not None:
+        splits = [
+            msgspec.structs.replace(split, url=url, folder=f"consumequeue/{split.topic}/{split.queue_id}")
+            for split in splits
+        ]
+    return list(map(UnitRowsTask, splits))
 
 
 def consumer_offset_table(root: str, url: str | None = None) -> TaskTable:
