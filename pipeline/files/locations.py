@@ -1,8 +1,20 @@
-"""Where a store is, a folder or a URL, and how that is shown. Imports nothing."""
+"""Where a store is, a folder or a URL, and how that is shown. Imports little."""
+
+import os
+import re
+from typing import Final
+
+_URL: Final = re.compile(r"[A-Za-z][\w+.-]*:/.*")
 
 
 def is_url(location: str) -> bool:
     return "://" in location
+
+
+def absolute(text: str) -> str:
+    """A path of this process's working directory as an absolute one; a URL as it is. A Spark Connect server has another
+    working directory than the command."""
+    return text if not text or _URL.fullmatch(text) else os.path.abspath(os.path.expanduser(text))
 
 
 def shown_url(url: str) -> str:

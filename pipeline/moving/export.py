@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..files.locations import absolute
 from ..jobs.inputs import UTC_DAY, input_options
 from ..jobs.on_engine import check_brokers, note_missing_topics
 from ..jobs.run import output_options, run_job
-from ..planning.absolute_paths import absolute
 from ..report.output_folders import replaced, write_mode
 from ..report.report import Report, Section
 from ..sql.message_input import MessageInput

@@ -26,9 +26,9 @@ from pocketmq.client.access_options import access_options
 
 from ..brokers.reachable import check_reachable
 from ..errors import OptionError
+from ..files.locations import absolute
 from ..jobs.inputs import UTC_DAY, epoch_ms
 from ..jobs.run import INTERRUPTED, ended_by_signals, output_options, run_job, spark_error_line
-from ..planning.absolute_paths import absolute
 from ..planning.option_values import check_name_servers
 from ..report.output_folders import names_in_folder
 from ..report.report import Report, Section

@@ -19,9 +19,9 @@ from ..brokers.batch_sender import find_writable_queues
 from ..brokers.broker_client import BrokerClient
 from ..brokers.reachable import ANSWER_MS, check_reachable
 from ..errors import OptionError
+from ..files.locations import absolute
 from ..jobs.inputs import epoch_ms
 from ..jobs.run import exit_on_user_error, output_options, run_job, spark_error_line
-from ..planning.absolute_paths import absolute
 from ..planning.access_names import source_options
 from ..planning.option_values import check_name_servers
 from ..report.report import Report, Section

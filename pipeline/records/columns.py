@@ -114,35 +114,6 @@ LEAN_COLUMNS: Final = (
 LEAN, ALL = "lean", "all"
 
 
-def chosen_columns(
-    columns: dict[str, tuple[str, Any]],
-    chosen: str = LEAN,
-    *,
-    includes_properties: bool | None = None,
-    always: Sequence[str] = (),
-) -> dict[str, tuple[str, Any]]:
-    """The columns that the option `columns` chooses: `lean`, `all`, or comma-separated names, in their fixed order.
-
-    `includes_properties` adds or removes the map of properties. `always` is added to the lean columns. `OptionError`
-    for an unknown name.
-    """
-    if chosen.lower() == ALL:
-        names = set(columns)
-    elif chosen.lower() == LEAN:
-        names = {*LEAN_COLUMNS, *always}
-    else:
-        names = {name.strip() for name in chosen.split(",") if name.strip()}
-        unknown = sorted(names - set(columns))
-        if unknown or not names:
-            raise OptionError(
-                "option columns",
-                f"must be {LEAN}, {ALL} or names of {', '.join(columns)}, got {chosen!r:.100}",
-            )
-    if includes_properties is not None:
-        names = names | {"properties"} if includes_properties else names - {"properties"}
-    return {name: kind for name, kind in columns.items() if name in names}
-
-
 def ddl(columns: dict[str, tuple[str, Any]]) -> str:
     """The Spark schema text of a set of columns."""
     return ", ".join(f"{name} {kind}" for name, (kind, _) in columns.items())

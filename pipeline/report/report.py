@@ -15,7 +15,7 @@ from typing import Any, Final, TextIO
 import msgspec
 
 from ..errors import PipelineError
-from ..planning.absolute_paths import absolute
+from ..files.locations import absolute
 from ..sql.engine import Frame
 from . import page as html_page
 from .output_folders import replaced, write_mode

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from ..planning.parallelism import PARALLELISM
+from ..planning.spark_processes import PARALLELISM
 from ..sources.journal_source import JournalSource
 from ..sources.store_source import StoreSource
 from ..sources.topic_source import RocketMQSource

@@ -32,7 +32,7 @@ from pyspark.sql.types import StructType
 
 from ..brokers.batch_sender import BatchSender, HalfMessage, HalfMessages
 from ..errors import OptionError, PipelineError
-from ..planning.gc_freeze import freeze_imports
+from ..planning.spark_processes import freeze_imports
 from .sink_options import (
     TRANSACTIONAL,
     check_columns,

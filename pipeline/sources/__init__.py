@@ -1,6 +1,5 @@
 """The readers that Spark calls: data sources `rocketmq`, `rocketmq-store` and `pocketmq-journal`.
 
-workers.py          around every call of Spark into a reader
 output_schema.py    record batches with the columns of the user's schema
 default_columns.py  the columns of messages if the user gives no schema
 topic_source.py     the data source `rocketmq`, which creates the readers and writers below

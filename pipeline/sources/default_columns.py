@@ -7,24 +7,34 @@ from typing import Any
 from ..errors import OptionError
 from ..planning.kafka_names import SOURCE_COLUMNS, kafka_hint
 from ..planning.option_values import OptionValues
-from ..records.columns import LEAN, chosen_columns
+from ..records.columns import ALL, LEAN, LEAN_COLUMNS
 
 
 def default_columns(
     options: Mapping[str, str], columns: dict[str, tuple[str, Any]], always: Sequence[str] = ()
 ) -> dict[str, tuple[str, Any]]:
-    """The options `columns` and `includeProperties` choose them.
+    """The columns that the option `columns` chooses, `lean`, `all`, or comma-separated names, in their fixed order.
 
-    Spark asks for the schema first, so other options are not checked yet.
+    `includeProperties` adds or removes the map of properties. `always` is added to the lean columns. Spark asks for
+    the schema first, so other options are not checked yet. `OptionError` for an unknown name.
     """
     texts = {key.lower(): value for key, value in options.items()}
-    includes = {"includeProperties": texts["includeproperties"]} if "includeproperties" in texts else {}
-    includes_properties = OptionValues(includes).optional_flag("includeProperties")
     chosen = texts.get("columns", LEAN)
-    try:
-        return chosen_columns(columns, chosen, includes_properties=includes_properties, always=always)
-    except OptionError as error:
-        unknown = [name.strip() for name in chosen.split(",") if name.strip() not in columns]
-        meant = (f"{name}{kafka_hint(name, SOURCE_COLUMNS)}" for name in unknown)
-        problem = "; ".join([error.problem, *(text for text in meant if ";" in text)])
-        raise OptionError(error.option, problem) from error
+    if chosen.lower() == ALL:
+        names = set(columns)
+    elif chosen.lower() == LEAN:
+        names = {*LEAN_COLUMNS, *always}
+    else:
+        names = {name.strip() for name in chosen.split(",") if name.strip()}
+        unknown = [name for name in names if name not in columns]
+        if unknown or not names:
+            hints = (
+                f"{name}{hint}" for name in sorted(unknown) if (hint := kafka_hint(name, SOURCE_COLUMNS))
+            )
+            problem = f"must be {LEAN}, {ALL} or names of {', '.join(columns)}, got {chosen!r:.100}"
+            raise OptionError("option columns", "; ".join([problem, *hints]))
+    if "includeproperties" in texts:
+        values = OptionValues({"includeProperties": texts["includeproperties"]})
+        is_wanted = values.flag("includeProperties", False)
+        names = names | {"properties"} if is_wanted else names - {"properties"}
+    return {name: kind for name, kind in columns.items() if name in names}

@@ -11,8 +11,8 @@ from typing import Final
 from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
-from ..planning.gc_freeze import freeze_imports
 from ..planning.option_values import OptionValues, canonical_options
+from ..planning.spark_processes import freeze_imports
 from ..records.columns import JOURNAL_COLUMNS, ddl
 from ..tables.journal_table import journal_table
 from .task_reader import TaskReader, read_paths

@@ -17,9 +17,8 @@ from pyspark.sql.types import StructType
 from ..errors import OptionError
 from ..files.locations import is_url
 from ..files.scan import FAIL, REPORT, SKIP
-from ..planning.gc_freeze import freeze_imports
 from ..planning.option_values import OptionValues, canonical_options
-from ..planning.parallelism import default_parallelism
+from ..planning.spark_processes import default_parallelism, freeze_imports
 from ..records.columns import (
     CONSUME_QUEUE_COLUMNS,
     CONSUMER_OFFSET_COLUMNS,

@@ -12,9 +12,9 @@ from pyspark.sql.types import StructType
 
 from ..errors import OptionError
 from ..planning.option_values import plain_options
+from ..planning.spark_processes import in_worker
 from .filters import condition_of
 from .output_schema import OutputSchema
-from .workers import in_worker
 
 PATHS: Final = "paths"
 _EXAMPLE: Final = '{"broker-a":"/data/a","broker-b":"s3://bucket/b"}'

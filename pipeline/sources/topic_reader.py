@@ -26,13 +26,13 @@ from pyspark.sql.types import StructType
 from ..brokers.broker_client import client_for
 from ..brokers.read_planner import Planner
 from ..planning.ranges import QueueBounds, Range
+from ..planning.spark_processes import in_worker
 from ..planning.topic_options import SourceOptions, tags_of
 from ..records.columns import MESSAGE_COLUMNS, arrow_schema
 from ..tables.topic_table import narrow
 from .filters import condition_of
 from .hybrid_reader import records_of
 from .output_schema import OutputSchema
-from .workers import in_worker
 
 
 class RangePartition(InputPartition):

@@ -14,8 +14,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from ..errors import OptionError
-from ..planning.gc_freeze import freeze_imports
 from ..planning.option_values import plain_options
+from ..planning.spark_processes import freeze_imports
 from ..planning.topic_options import read_source_options
 from ..records.columns import MESSAGE_COLUMNS, ddl
 from .default_columns import default_columns

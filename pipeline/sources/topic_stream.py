@@ -28,11 +28,11 @@ from ..brokers.read_planner import Planner
 from ..errors import CheckpointError, OptionError, PipelineError, TopicMissing
 from ..planning.positions import Offsets, Queue, StreamPosition
 from ..planning.ranges import Bounds, Range, limit_batch, ranges_between
+from ..planning.spark_processes import in_worker
 from ..planning.topic_options import SourceOptions, matching_topics
 from ..records.columns import MESSAGE_COLUMNS
 from .output_schema import OutputSchema
 from .topic_reader import RangePartition, read_ranges
-from .workers import in_worker
 
 _log = logging.getLogger("pocketmq.pipeline")
 

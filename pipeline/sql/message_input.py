@@ -11,9 +11,8 @@ import msgspec
 from pocketmq.client.access import NO_ACCESS_KEYS, Access
 
 from ..errors import OptionError, PathError
-from ..files.locations import is_url, shown_url
+from ..files.locations import absolute, is_url, shown_url
 from ..files.log_files import log_files
-from ..planning.absolute_paths import absolute
 from ..planning.access_names import source_options
 from ..planning.option_values import check_name_servers
 

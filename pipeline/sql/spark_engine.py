@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..errors import OptionError
-from ..planning.absolute_paths import absolute
+from ..files.locations import absolute
 from ..records.columns import STORE_COLUMNS
 from .engine import SQL
 from .message_input import MessageInput

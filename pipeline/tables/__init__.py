@@ -8,11 +8,10 @@ dataset.py          a table as a `pyarrow.dataset.Dataset`
 call_options.py     keyword options of a call, and errors in its words
 conditions.py       filters and times, and what they rule out before anything is read
 store_table.py      messages of stores, as tasks
-aggregate_tables.py runs and statistics of stores
+other_tables.py     runs, statistics, units and offsets of stores
 topic_table.py      messages of running brokers, pulled by a thread
 remote_store.py     stores behind a URL, as the tables of a folder
 journal_table.py    entries of journals
-queue_tables.py     units of consume queues, offsets of consumer groups
 tasks.py            tables of tasks, read by several threads
 
 Needs numpy and pyarrow (the extra `pocketmq[tables]`).

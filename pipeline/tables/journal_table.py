@@ -15,7 +15,7 @@ from ..files.locations import is_url
 from ..files.remote_files import location_of
 from ..records.columns import JOURNAL_COLUMNS, arrow_schema
 from .conditions import columns_in
-from .tasks import Task, TaskTable
+from .tasks import Task, TaskTable, chosen
 
 
 class JournalTask(msgspec.Struct, frozen=True):
@@ -29,16 +29,13 @@ class JournalTask(msgspec.Struct, frozen=True):
         location = None if self.url is None else location_of(self.url)
         path = self.path if location is None else f"{location.url}/{self.path}"
         tested = [] if condition is None else columns_in(condition, list(JOURNAL_COLUMNS))
-        extra = [name for name in tested if name not in names]
-        schema = arrow_schema(JOURNAL_COLUMNS, [*names, *extra])
-        for rows in read_journal(path, None if location is None else location.read(self.path)):
-            if not rows:
-                continue
-            batch = pa.RecordBatch.from_arrays([column(rows, name) for name in schema.names], schema=schema)
-            if condition is not None:
-                batch = batch.filter(condition)
-            if batch.num_rows:
-                yield batch.select(list(names))
+        schema = arrow_schema(JOURNAL_COLUMNS, list(dict.fromkeys([*names, *tested])))
+        frames = read_journal(path, None if location is None else location.read(self.path))
+        batches = (
+            pa.RecordBatch.from_arrays([column(rows, name) for name in schema.names], schema=schema)
+            for rows in frames
+        )
+        return chosen(batches, names, condition)
 
 
 def journal_table(paths: Sequence[str]) -> TaskTable:

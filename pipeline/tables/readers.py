@@ -175,8 +175,13 @@ def _table_of(
     path: str, table: str, cut: Any, options: dict[str, Any], *, url: str | None = None
 ) -> TaskTable:
     """With `url` the log is that of the store behind it, and `path` has copies of its queues and offsets."""
-    from .aggregate_tables import CUT, runs_table, statistics_table
-    from .queue_tables import consume_queue_table, consumer_offset_table
+    from .other_tables import (
+        CUT,
+        consume_queue_table,
+        consumer_offset_table,
+        runs_table,
+        statistics_table,
+    )
     from .store_table import message_table, store_settings, topic_names
 
     if is_url(path):

@@ -9,7 +9,7 @@ taken to rise in a log, except for a clock that was set back by up to `CLOCK_SLA
 import functools
 import itertools
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -84,35 +84,13 @@ class LogTask(msgspec.Struct, frozen=True):
         return (position >= base + self.split.begin) & (position < base + self.split.end)
 
 
-class UnitsTask(msgspec.Struct, frozen=True):
-    """Records that the consume queues, or what they leave out, have shown."""
+class ScanTask(msgspec.Struct, frozen=True):
+    """Records at known positions, or what stands for a hole: what `scan` finds."""
 
-    settings: StoreSettings
-    found: FoundRecords
-
-    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
-        return _batches(read_found(self.found, self.settings.scan), names, condition)
-
-
-class QueueTask(msgspec.Struct, frozen=True):
-    """The records that the units of a queue lead to, in the order of the queue."""
-
-    settings: StoreSettings
-    split: QueueSplit
+    scan: Callable[[], Iterator[ScannedRecords]]
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
-        files = log_files(self.settings.log_folder)  # not in the task: a large store has a thousand
-        return _batches(scan_queue(self.split, files, self.settings.scan), names, condition)
-
-
-class HoleTask(msgspec.Struct, frozen=True):
-    """The missing bytes after a file, as a row."""
-
-    settings: StoreSettings
-    file: LogFile
-
-    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
-        return _batches(iter((hole_after(self.file),)), names, condition)
+        return _batches(self.scan(), names, condition)
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -191,7 +169,7 @@ def plan_store(settings: StoreSettings, cut: Cut, schema: Any, condition: Any) -
             rows = _rows_of_a_split(files, queues, known_end, cut.split_bytes)
             of_queues = queue_splits(settings.queues_root(), topics, rows)
             tasks = [
-                *(QueueTask(settings, split) for split in of_queues),
+                *(ScanTask(functools.partial(_scan_queue, settings, split)) for split in of_queues),
                 *_units_tasks(settings, lost),
                 *rest,
             ]
@@ -204,7 +182,8 @@ def plan_store(settings: StoreSettings, cut: Cut, schema: Any, condition: Any) -
         if found is not None:
             tasks = [*_units_tasks(settings, found), *rest]
     tasks = _possible(tasks, condition, schema)
-    return [*holes_of(settings, files), *tasks]
+    holes = (functools.partial(_scan_hole, file) for file in find_holes(settings, files))
+    return [*map(ScanTask, holes), *tasks]
 
 
 def _rows_of_a_split(files: list[LogFile], queues: list[QueueSplit], known_end: int, split_bytes: int) -> int:
@@ -215,8 +194,8 @@ def _rows_of_a_split(files: list[LogFile], queues: list[QueueSplit], known_end: 
     return max(split_bytes // mean, MIN_UNITS)
 
 
-def holes_of(settings: StoreSettings, files: list[LogFile]) -> list[HoleTask]:
-    """The missing bytes between two files, which the scan of neither file would notice.
+def find_holes(settings: StoreSettings, files: list[LogFile]) -> list[LogFile]:
+    """The files after which bytes are missing, which the scan of no file would notice; none unless they are reported.
 
     `CorruptStoreError` if damage must fail.
     """
@@ -227,7 +206,7 @@ def holes_of(settings: StoreSettings, files: list[LogFile]) -> list[HoleTask]:
             raise CorruptStoreError(damage, HOW_TO_GO_ON)
         if on_corrupt == SKIP:
             _log.warning("skipped: %s", damage)
-    return [HoleTask(settings, file) for file, _ in holes] if on_corrupt == REPORT else []
+    return [file for file, _ in holes] if on_corrupt == REPORT else []
 
 
 def _possible(tasks: list[Task], condition: Any, schema: Any) -> list[Task]:
@@ -294,10 +273,22 @@ def _units_tasks(settings: StoreSettings, found: list[FoundRecords]) -> Iterator
     for each in found:
         for begin in range(0, len(each.positions), step):
             chosen = slice(begin, begin + step)
-            yield UnitsTask(settings, FoundRecords(each.file, each.positions[chosen], each.sizes[chosen]))
+            some = FoundRecords(each.file, each.positions[chosen], each.sizes[chosen])
+            yield ScanTask(functools.partial(read_found, some, settings.scan))
 
 
 # -- rows
+
+
+def _scan_queue(settings: StoreSettings, split: QueueSplit) -> Iterator[ScannedRecords]:
+    """The records that the units of a queue lead to, in the order of the queue."""
+    files = log_files(settings.log_folder)  # not in the task: a large store has a thousand
+    return scan_queue(split, files, settings.scan)
+
+
+def _scan_hole(file: LogFile) -> Iterator[ScannedRecords]:
+    """The missing bytes after a file, as a row."""
+    yield hole_after(file)
 
 
 def _batches(found: Iterator[ScannedRecords], names: Sequence[str], condition: Any) -> Iterator[Any]:

@@ -30,6 +30,23 @@ class Task(Protocol):
         """The rows that meet the condition, with some columns."""
 
 
+class BatchesTask(msgspec.Struct, frozen=True):
+    """Record batches with all columns of a table, as `read` gives them; what is asked for is chosen here."""
+
+    read: Callable[[], Iterator[Any]]
+
+    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
+        return chosen(self.read(), names, condition)
+
+
+def chosen(batches: Iterable[Any], names: Sequence[str], condition: Any) -> Iterator[Any]:
+    """Some columns of the rows that meet the condition."""
+    for batch in batches:
+        matching = batch if condition is None else batch.filter(condition)
+        if matching.num_rows:
+            yield matching.select(list(names))
+
+
 class TaskTable(msgspec.Struct, frozen=True):
     """A table of tasks. `tasks` plans what must be read for a condition, anew for each read; errors are raised then."""
 

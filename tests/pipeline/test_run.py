@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 from pocketmq.cli.pipeline.command import JOBS, pipeline
 from pocketmq.client.access import Access
 from pocketmq.pipeline.errors import NoJavaError, OptionError
+from pocketmq.pipeline.files.locations import absolute
 from pocketmq.pipeline.jobs import run as job_run
-from pocketmq.pipeline.planning.absolute_paths import absolute
 from pocketmq.pipeline.planning.access_names import source_options
 from pocketmq.pipeline.planning.topic_options import read_source_options
 from pocketmq.pipeline.report.output_folders import ERROR_IF_EXISTS, MARKER, OVERWRITE, replaced, write_mode

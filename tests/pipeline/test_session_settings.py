@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from pocketmq.pipeline.planning.parallelism import PARALLELISM, default_parallelism
+from pocketmq.pipeline.planning.spark_processes import PARALLELISM, default_parallelism
 from pocketmq.pipeline.session.settings import (
     chosen_master,
     is_connect,

@@ -77,7 +77,7 @@ def test_a_small_store_has_as_many_tasks_as_the_session_runs_at_once(
     spark: SparkSession, store: Path
 ) -> None:
     """Reads are planned in processes without a Spark context; `register` hands the number over."""
-    from pocketmq.pipeline.planning.parallelism import PARALLELISM
+    from pocketmq.pipeline.planning.spark_processes import PARALLELISM
     from pocketmq.pipeline.session.session import register
     from pocketmq.pipeline.sources.store_source import StoreSource
 

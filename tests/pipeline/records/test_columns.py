@@ -5,26 +5,34 @@ import pytest
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.records.columns import LEAN_COLUMNS, MESSAGE_COLUMNS, STORE_COLUMNS, chosen_columns
+from pocketmq.pipeline.records.columns import LEAN_COLUMNS, MESSAGE_COLUMNS, STORE_COLUMNS
+from pocketmq.pipeline.sources.default_columns import default_columns
 
 
 def test_lean_columns_are_part_of_all_columns_in_their_order() -> None:
-    assert tuple(chosen_columns(MESSAGE_COLUMNS)) == LEAN_COLUMNS
-    assert chosen_columns(MESSAGE_COLUMNS, "ALL") == MESSAGE_COLUMNS
+    assert tuple(default_columns({}, MESSAGE_COLUMNS)) == LEAN_COLUMNS
+    assert default_columns({"columns": "ALL"}, MESSAGE_COLUMNS) == MESSAGE_COLUMNS
     assert len(LEAN_COLUMNS) == 11
 
 
 def test_properties_are_added_and_left_out() -> None:
-    assert set(chosen_columns(MESSAGE_COLUMNS, includes_properties=True)) == {*LEAN_COLUMNS, "properties"}
-    everything = chosen_columns(MESSAGE_COLUMNS, "all", includes_properties=False)
+    assert set(default_columns({"includeProperties": "true"}, MESSAGE_COLUMNS)) == {
+        *LEAN_COLUMNS,
+        "properties",
+    }
+    everything = default_columns({"columns": "all", "includeproperties": "false"}, MESSAGE_COLUMNS)
     assert everything == {name: kind for name, kind in MESSAGE_COLUMNS.items() if name != "properties"}
 
 
 def test_names_are_taken_in_the_fixed_order_without_repetition() -> None:
-    assert list(chosen_columns(STORE_COLUMNS, " status,body , topic,topic")) == ["topic", "body", "status"]
+    assert list(default_columns({"columns": " status,body , topic,topic"}, STORE_COLUMNS)) == [
+        "topic",
+        "body",
+        "status",
+    ]
 
 
 @pytest.mark.parametrize("text", ["", ",", "offset", "topic,Body"])
 def test_an_unknown_name_is_an_error_that_lists_the_columns(text: str) -> None:
     with pytest.raises(OptionError, match="option columns must be lean, all or names of topic, brokerName"):
-        chosen_columns(MESSAGE_COLUMNS, text)
+        default_columns({"columns": text}, MESSAGE_COLUMNS)

@@ -17,7 +17,7 @@ from pocketmq.pipeline.errors import CorruptStoreError, OptionError
 from pocketmq.pipeline.records.columns import LEAN_COLUMNS, STORE_COLUMNS
 from pocketmq.pipeline.tables import open_store, store_dataset
 from pocketmq.pipeline.tables.conditions import condition_of
-from pocketmq.pipeline.tables.store_table import LogTask, UnitsTask, message_table, store_settings
+from pocketmq.pipeline.tables.store_table import LogTask, ScanTask, message_table, store_settings
 
 from pipeline.tables import stores
 from pipeline.tables.stores import BEGIN_MS, COUNT, FILE_BYTES, STEP_MS, message, write_store
@@ -153,7 +153,7 @@ def test_a_clock_that_was_set_back_by_hours_hides_no_message(
 def test_a_topic_that_is_a_small_part_is_read_by_its_consume_queues(store: Path) -> None:
     for few in (tasks(store, topics="Bills"), tasks(store, filters=[("topic", "=", "Bills")])):
         *units, rest = few
-        assert {type(task) for task in units} == {UnitsTask}
+        assert {type(task) for task in units} == {ScanTask}
         assert rest.split.begin > 0, "only what follows the last record that a queue knows"
     assert {type(task) for task in tasks(store, topics="Orders")} == {LogTask}
 

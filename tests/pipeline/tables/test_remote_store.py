@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
 from pocketmq.pipeline.files import log_files, queue_index
 from pocketmq.pipeline.files.remote_files import Location
-from pocketmq.pipeline.tables import aggregate_tables, open_store, store_dataset
+from pocketmq.pipeline.tables import open_store, other_tables, store_dataset
 from pocketmq.pipeline.tables.store_table import Cut
 
 from pipeline.tables.stores import COUNT, FILE_BYTES, write_store
@@ -63,7 +63,7 @@ def test_each_table_of_a_url_is_that_of_the_folder(store: Path, table: str) -> N
 def test_small_splits_have_the_same_rows(
     store: Path, monkeypatch: pytest.MonkeyPatch, first_read: int
 ) -> None:
-    monkeypatch.setattr(aggregate_tables, "CUT", Cut(split_bytes=1000))
+    monkeypatch.setattr(other_tables, "CUT", Cut(split_bytes=1000))
     monkeypatch.setattr(log_files, "FIRST_READ_BYTES", first_read)
     wanted = [row["msgId"] for row in rows(open_store(store))]
     assert [row["msgId"] for row in rows(open_store(url_of(store)))] == wanted
@@ -114,7 +114,7 @@ def test_what_planning_needs_is_read_once(store: Path, reads: list[tuple[str, in
 
 
 def test_threads_share_the_tasks_of_a_url(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aggregate_tables, "CUT", Cut(split_bytes=4000))
+    monkeypatch.setattr(other_tables, "CUT", Cut(split_bytes=4000))
     assert len(rows(open_store(url_of(store), threads=2))) == COUNT
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
-from pocketmq.pipeline.planning import gc_freeze
-from pocketmq.pipeline.planning.gc_freeze import freeze_imports
+from pocketmq.pipeline.planning import spark_processes
+from pocketmq.pipeline.planning.spark_processes import freeze_imports
 
 
 @pytest.fixture(autouse=True)
 def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(gc_freeze, "_known_modules", 0)
+    monkeypatch.setattr(spark_processes, "_known_modules", 0)
     before = gc.get_freeze_count()
     yield
     if gc.get_freeze_count() != before:
