@@ -4,7 +4,7 @@ import socket
 import struct
 from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pocketmq.broker.network.dispatch import Answer
 from pocketmq.broker.network.watch import ReplyBody, Watched
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _LINGER: Final = struct.pack("ii", 1, 0)
 """Closing the socket resets the connection."""
-CallLater = Callable[[float, Callable[[], None]], Any]
 
 
 class ReadyReply:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("pocketmq.serve")
 
-LOOK_SECONDS: Final = 0.5
-"""How often the parent is looked for where the system does not tell of its end."""
+LOOK_SECONDS: Final = 0.2
+"""How often the parent is looked for."""
 
 
 def ending_with_parent() -> "list[Companion]":
@@ -33,55 +33,18 @@ def ending_with_parent() -> "list[Companion]":
 
 
 def _ending_with(parent: int) -> "Companion":
+    async def end_after_parent() -> None:
+        while os.getppid() == parent:  # noqa: ASYNC110 - not every system says when it ends
+            await asyncio.sleep(LOOK_SECONDS)
+        _log.warning("process %d, which started this server, has ended", parent)
+        os.kill(os.getpid(), signal.SIGTERM)
+
     @asynccontextmanager
     async def beside(node: "Node") -> AsyncIterator[Mapping[str, str]]:
-        def end() -> None:
-            _log.warning("process %d, which started this server, has ended", parent)
-            os.kill(os.getpid(), signal.SIGTERM)
-
-        stop = _watch(parent, end)
+        looking = asyncio.create_task(end_after_parent(), name="the parent")
         try:
             yield {}
         finally:
-            stop()
+            looking.cancel()
 
     return beside
-
-
-def _watch(parent: int, end: Callable[[], None]) -> Callable[[], None]:
-    """Calls `end` once the parent has ended; returns what stops watching."""
-    loop = asyncio.get_running_loop()
-    try:
-        descriptor = os.pidfd_open(parent)
-    except (OSError, AttributeError):
-        return _look_often(loop, parent, end)
-
-    def stop() -> None:
-        nonlocal descriptor
-        if descriptor >= 0:
-            loop.remove_reader(descriptor)
-            os.close(descriptor)
-            descriptor = -1
-
-    def ended() -> None:
-        stop()
-        end()
-
-    loop.add_reader(descriptor, ended)
-    if os.getppid() != parent:  # it ended before, and another process may have its number
-        loop.call_soon(ended)
-    return stop
-
-
-def _look_often(loop: asyncio.AbstractEventLoop, parent: int, end: Callable[[], None]) -> Callable[[], None]:
-    timer: asyncio.Handle
-
-    def look() -> None:
-        nonlocal timer
-        if os.getppid() == parent:
-            timer = loop.call_later(LOOK_SECONDS, look)
-        else:
-            end()
-
-    timer = loop.call_soon(look)
-    return lambda: timer.cancel()
