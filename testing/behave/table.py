@@ -69,29 +69,11 @@ FIGURES: Final = (
     Figure("printed", _counts("said")),
     Figure("not reached", lambda measures: "; ".join(measures.not_reached)),
 )
-_IN_DOCUMENTS: Final = {figure.heading for figure in FIGURES} - {"end after", "printed", "sent", "delivered"}
 
 
 def scenarios_of(reports: Sequence[Report]) -> list[str]:
     """The scenarios of all reports, each once."""
     return list(dict.fromkeys(name for report in reports for name in report.scenarios))
-
-
-def as_markdown(reports: Sequence[Report]) -> str:
-    """For a document: a chapter a scenario, by their names; a row a client."""
-    parts = []
-    for name in sorted(scenarios_of(reports)):
-        played = played_in(reports, name)
-        figures = [
-            figure
-            for figure in FIGURES
-            if figure.heading in _IN_DOCUMENTS and any(figure.value(one.measures) for _, one in played)
-        ]
-        rows = [["client", *(figure.heading for figure in figures)], ["---"] * (len(figures) + 1)]
-        rows += [[client, *(str(figure.value(one.measures)) for figure in figures)] for client, one in played]
-        lines = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-        parts.append(f"## {name}\n\n{played[0][1].about}\n\n{lines}\n")
-    return "\n".join(parts)
 
 
 def played_in(reports: Sequence[Report], name: str) -> list[tuple[str, Played]]:

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pocketmq.testing.behave.run import read_report
-from pocketmq.testing.behave.table import as_markdown
+from pocketmq.testing.behave.run import Report, read_report
+from pocketmq.testing.behave.table import FIGURES, played_in, scenarios_of
 
 from conformance.behaviour.clients import CLIENTS, OF_GRPC
 from conformance.official.jars import PeersUnavailable, cache
@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parents[3]
 DOCUMENT = ROOT / "docs" / "behaviour.md"
 INTRODUCTION = Path(__file__).with_name("introduction.md")
 JOBS = "4"
+LEFT_OUT = {"end after", "printed", "sent", "delivered"}
+"""Figures by their headings."""
 
 
 def play(client: str, report: Path) -> None:
@@ -38,6 +40,23 @@ def play(client: str, report: Path) -> None:
     ran = subprocess.run([sys.executable, "-m", "pocketmq.cli", *words], check=False)
     if ran.returncode not in (0, 1):
         raise RuntimeError(f"pocketmq behave ended with {ran.returncode} for {client}")
+
+
+def as_markdown(reports: Sequence[Report]) -> str:
+    """For a document: a chapter a scenario, by their names; a row a client."""
+    parts = []
+    for name in sorted(scenarios_of(reports)):
+        played = played_in(reports, name)
+        figures = [
+            figure
+            for figure in FIGURES
+            if figure.heading not in LEFT_OUT and any(figure.value(one.measures) for _, one in played)
+        ]
+        rows = [["client", *(figure.heading for figure in figures)], ["---"] * (len(figures) + 1)]
+        rows += [[client, *(str(figure.value(one.measures)) for figure in figures)] for client, one in played]
+        lines = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        parts.append(f"## {name}\n\n{played[0][1].about}\n\n{lines}\n")
+    return "\n".join(parts)
 
 
 def main(clients: Sequence[str]) -> None:

@@ -6,7 +6,8 @@ import pytest
 from pocketmq.cli.behave import as_text
 from pocketmq.testing.behave.measures import Measures
 from pocketmq.testing.behave.run import Played, Report, ReportError, read_report, write_report
-from pocketmq.testing.behave.table import as_markdown
+
+from conformance.behaviour.document import as_markdown
 
 
 def report(client: str, **measures: Measures) -> Report:
