@@ -48,26 +48,6 @@ async def test_the_client_that_keeps_most_is_closed_when_all_together_keep_too_m
     assert not echo.open
 
 
-async def test_replies_that_are_not_read_count_too(caplog: pytest.LogCaptureFixture) -> None:
-    limits = Limited(port_bytes=200_000)
-    with caplog.at_level(logging.WARNING, "pocketmq.grpc"):
-        async with (
-            echo_port(limits) as (port, echo, server),
-            GrpcClient.connected(port, window=0) as deaf,
-            GrpcClient.connected(port) as other,
-        ):
-            await deaf.ping()  # the server knows the window
-            deaf.open("/echo/Large", framed(b"150000"))
-            await deaf.ping()
-            assert server.memory.bytes == 150_005
-            deaf.open("/echo/Large", framed(b"100000"))
-            await deaf.is_closed.wait()
-            await until(lambda: not server.memory.bytes)
-            assert await other.open("/echo/Unary", framed(b"x")).all() == [b"x"]
-    assert len(caplog.records) == 1
-    assert echo.undelivered == 2
-
-
 async def test_the_memory_of_calls_that_end_in_any_way_is_free_again() -> None:
     async with echo_port(Limited(message_bytes=100_000)) as (port, _, server):
         async with GrpcClient.connected(port) as client:
@@ -107,35 +87,30 @@ async def test_a_connection_beyond_the_limit_is_closed_and_one_line_logged(
     ]
 
 
-async def test_a_request_that_is_never_finished_ends_with_its_connection(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize(
+    "sent",
+    [None, b"\0" + (1001).to_bytes(4) + bytes(1000), framed(b"whole")],
+    ids=["headers only", "a part of a message", "a whole message"],
+)
+async def test_a_call_whose_end_never_arrives_ends_with_its_connection(
+    sent: bytes | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its stream is open, so the connection is not idle."""
+    """Its stream is open, so the connection is not idle; nothing waits for the call, and it has no deadline yet."""
     with caplog.at_level(logging.WARNING, "pocketmq.grpc"):
-        async with echo_port(Limited(idle_seconds=0.2)) as (port, echo, server):
-            async with GrpcClient.connected(port) as client:
-                begun(client, 1000)
-                await client.is_closed.wait()
-            await until(lambda: not echo.open)
+        async with (
+            echo_port(Limited(idle_seconds=0.2)) as (port, echo, server),
+            GrpcClient.connected(port) as client,
+            GrpcClient.connected(port) as both_ways,
+        ):
+            both_ways.open("/echo/Each")
+            call = client.open("/echo/Unary")
+            if sent is not None:
+                call.send_bytes(sent)
+            await client.is_closed.wait()
+            await until(lambda: len(echo.open) == 1)
+            await both_ways.ping()
             assert server.memory.bytes == 0
     assert ["it does not finish its requests" in one.getMessage() for one in caplog.records] == [True]
-
-
-@pytest.mark.parametrize("sent", [None, framed(b"whole")], ids=["headers only", "a whole message"])
-async def test_a_call_whose_end_never_arrives_ends_with_its_connection(sent: bytes | None) -> None:
-    """Nothing waits for a call like that, and it has no deadline yet."""
-    async with (
-        echo_port(Limited(idle_seconds=0.2)) as (port, echo, _),
-        GrpcClient.connected(port) as client,
-        GrpcClient.connected(port) as both_ways,
-    ):
-        both_ways.open("/echo/Each")
-        call = client.open("/echo/Unary")
-        if sent is not None:
-            call.send_bytes(sent)
-        await client.is_closed.wait()
-        await until(lambda: len(echo.open) == 1)
-        await both_ways.ping()
 
 
 async def test_the_client_with_most_calls_is_closed_when_the_port_has_too_many(

@@ -1,6 +1,7 @@
-"""The rules of HTTP/2 and HPACK, one row each: bytes of a client, and what the server answers.
+"""The rules of HTTP/2, one row each: bytes of a client, and what the server answers. Those of HPACK are in
+`hpack/test_beside_hpack.py`.
 
-Sections are those of RFC 9113 and RFC 7541. A row is sent behind a preface. A call on stream 101 follows, which is
+Sections are those of RFC 9113. A row is sent behind a preface. A call on stream 101 follows, which is
 answered unless the connection has ended. Where the RFC leaves a choice (a stream error may be one of the connection, a
 late frame may be ignored), the row says what we chose.
 
@@ -256,42 +257,6 @@ RFC_9113: Final[list[tuple[str, bytes, str]]] = [
     ("8.3.1: :path twice", headers(1, b"\x84" + CALL), RESET),
     ("8.3.1: GET is no call", headers(1, CALL.replace(b"\x83", b"\x82"), END | ENDED), "status 1"),
 ]
-RFC_7541: Final[list[tuple[str, bytes, str]]] = [
-    ("2.3.3: an index beyond the table", headers(1, CALL + b"\xc0"), COMPRESSION),
-    ("2.3.3: a literal whose name is beyond the table", headers(1, CALL + b"\x7f\x10\x01a"), COMPRESSION),
-    ("4.2: the table is resized at the end of a block", headers(1, CALL + b"\x20"), COMPRESSION),
-    (
-        "4.2: the table is resized twice before a block",
-        headers(1, b"\x20\x3f\xe1\x1f" + CALL) + data(),
-        REPLY,
-    ),
-    ("5.1: an integer that does not end", headers(1, CALL + b"\xff" + b"\x80" * 20), COMPRESSION),
-    ("5.2: a text longer than its block", headers(1, CALL + b"\x00\x01a\x20b"), COMPRESSION),
-    ("5.2: Huffman padding of a whole byte", headers(1, CALL + b"\x00\x82\x1f\xff\x01b"), COMPRESSION),
-    ("5.2: Huffman padding with zeros", headers(1, CALL + b"\x00\x81\x18\x01b"), COMPRESSION),
-    ("5.2: the end mark in a Huffman text", headers(1, CALL + b"\x00\x84\xff\xff\xff\xff\x01b"), COMPRESSION),
-    ("6.1: index 0", headers(1, CALL + b"\x80"), COMPRESSION),
-    (
-        "6.2.1: a literal is put into the table",
-        headers(1, CALL + b"\x40\x01a\x01b")
-        + data()
-        + headers(3, b"\x83\x86\x44\x0b/echo/Unary\xbf\xc0")
-        + data(3),
-        "reply 1, reply 3",
-    ),
-    (
-        "6.2.2: a literal is not put into the table",
-        headers(1, CALL + b"\x00\x01a\x01b") + headers(3, CALL + b"\xc2"),
-        COMPRESSION,
-    ),
-    ("6.2.3: a literal that is never indexed", headers(1, CALL + b"\x10\x01a\x01b") + data(), REPLY),
-    ("6.3: a table larger than allowed", headers(1, b"\x3f\xe2\x1f" + CALL), COMPRESSION),
-    (
-        "6.3: a table of no bytes forgets its headers",
-        headers(1, CALL) + headers(3, b"\x20" + block_without(3) + b"\xbe"),
-        COMPRESSION,
-    ),
-]
 
 
 def outcomes(found: list[Frame]) -> list[str]:
@@ -328,13 +293,9 @@ async def answers(sent: bytes, *, is_cut: bool = False, calls: int = 10_000) -> 
     return ", ".join(found)
 
 
-ROWS: Final = [*RFC_9113, *RFC_7541]
-each_row = pytest.mark.parametrize(
-    ("sent", "expected"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS]
+@pytest.mark.parametrize(
+    ("sent", "expected"), [row[1:] for row in RFC_9113], ids=[row[0] for row in RFC_9113]
 )
-
-
-@each_row
 async def test_each_rule_has_its_answer(sent: bytes, expected: str) -> None:
     assert await answers(sent) == expected
     if len(sent) < 1_000:
