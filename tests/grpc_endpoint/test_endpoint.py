@@ -50,15 +50,6 @@ def sent(body: bytes, message_id: str = "01AA") -> messages.SendMessageRequest:
     return send(new_message("T", body, message_id))
 
 
-async def test_a_grpc_client_sends_what_a_remoting_client_reads() -> None:
-    async with EmbeddedServer(grpc_port=0) as server, GrpcClient.connected(server.grpc_endpoint) as client:
-        reply = await client.ask(sent(b"hi"))
-        stored = server.call(lambda: server.broker.store.max_offset("T", 0))
-    assert reply.status == messages.OK
-    assert reply.entries[0].message_id == "01AA"
-    assert stored + 1  # the topic is there
-
-
 async def test_the_route_names_the_bound_port() -> None:
     async with EmbeddedServer(grpc_port=0) as server, GrpcClient.connected(server.grpc_endpoint) as client:
         route = await client.ask(messages.QueryRouteRequest(topic=TOPIC))

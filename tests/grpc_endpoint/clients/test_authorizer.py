@@ -46,10 +46,6 @@ def grant(grpc: GrpcBroker, resource: str, *actions: str, decision: str = "Allow
     grpc.broker.access.acls.put(AclInfo(subject="User:bob", policies=[policy]))
 
 
-async def test_authentication_precedes_the_client_id(guarded: GrpcBroker) -> None:
-    assert guarded.refused(ROUTE, client_id="") == (Code.UNAUTHORIZED, "username cannot be null.")
-
-
 async def test_user_needs_a_right(guarded: GrpcBroker) -> None:
     guarded.topic("t")
     bob = signed("bob", "secret")

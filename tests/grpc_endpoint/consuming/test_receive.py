@@ -18,7 +18,6 @@ from pocketmq.grpc_endpoint.messages import (
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.store import VirtualClock
 
-from broker_fakes import FakeLoop
 from grpc_consumers import Consumers, turns
 from waiting import until
 
@@ -64,18 +63,6 @@ async def test_an_empty_receive_waits_for_a_message(consumers: Consumers) -> Non
     await turns()
     assert waiting.bodies == ["new"]
     assert waiting.is_ended
-
-
-async def test_an_empty_receive_ends_shortly_before_its_time(consumers: Consumers, loop: FakeLoop) -> None:
-    consumers.receive()
-    waiting = consumers.receive(long_polling_timeout=Duration(seconds=8))
-    loop.run_for(7900)
-    await turns()
-    assert not waiting.is_ended
-    loop.run_for(100)
-    await turns()
-    assert waiting.status == (Code.MESSAGE_NOT_FOUND, "no new message")
-    assert waiting.replies[-1].HasField("delivery_timestamp")
 
 
 async def test_a_cancelled_receive_takes_nothing(consumers: Consumers) -> None:
@@ -239,31 +226,6 @@ async def test_a_tag_with_the_same_hash_is_consumed_and_not_delivered(consumers:
     assert asked.bodies == ["Aa"]
     consumers.pass_time(70)
     assert consumers.broker.store.max_offset("%RETRY%g_hashes", 0) == 0
-
-
-# -- attempts
-
-
-async def test_a_message_delivered_too_often_becomes_a_dead_letter(consumers: Consumers) -> None:
-    consumers.broker.groups.update(SubscriptionGroupConfig(group_name="g", retry_max_times=0))
-    assert consumers.announce("c1").backoff_policy.max_attempts == 1
-    consumers.receive(batch_size=1, invisible=10)
-    consumers.receive(batch_size=3, invisible=300)
-    consumers.pass_time(16)
-    assert consumers.receive().status == (Code.MESSAGE_NOT_FOUND, "no match message")
-    assert consumers.broker.store.max_offset("%DLQ%g", 0) == 1
-    consumers.pass_time(30)
-    assert consumers.receive().replies == []
-
-
-async def test_a_redelivery_counts_and_names_its_place_in_the_retry_topic(consumers: Consumers) -> None:
-    consumers.receive(invisible=10)
-    consumers.pass_time(16)
-    asked = consumers.receive()
-    assert asked.bodies == ["m0", "m1", "m2", "m3"]
-    assert asked.attempts == [2, 2, 2, 2]
-    assert [handle.split(" ")[4] for handle in asked.handles] == ["1"] * 4
-    assert {message.topic.name for message in asked.messages} == {"orders"}
 
 
 # -- in order

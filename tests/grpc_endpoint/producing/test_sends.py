@@ -80,18 +80,6 @@ async def test_other_messages_spread_over_the_queues(grpc: GrpcBroker) -> None:
     assert {record.queue_id for record in records(grpc, "t")} == {0, 1, 2, 3}
 
 
-async def test_timed_message_has_a_recall_handle(grpc: GrpcBroker, clock: Any) -> None:
-    grpc.topic("d", "DELAY", queues=1)
-    due = timestamp_of(clock.wall_ms() + 60_000)
-    reply = grpc.call(send(new_message("d", delivery_timestamp=due)))
-    assert reply.entries[0].recall_handle
-    assert records(grpc, "d") == []
-    past = timestamp_of(clock.wall_ms() - 1)
-    reply = grpc.call(send(new_message("d", delivery_timestamp=past)))
-    assert reply.entries[0].recall_handle == ""
-    assert len(records(grpc, "d")) == 1
-
-
 async def test_several_messages_get_a_receipt_each(grpc: GrpcBroker) -> None:
     grpc.topic("t", queues=1)
     sent = [new_message(body=b"%d" % number, message_id=f"ID{number}") for number in range(3)]

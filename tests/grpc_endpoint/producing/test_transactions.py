@@ -15,7 +15,6 @@ from pocketmq.grpc_endpoint.messages import (
     TransactionSource,
     timestamp_of,
 )
-from pocketmq.grpc_endpoint.producing.sent_message import own_properties
 from pocketmq.protocol.message.topics import HALF_TOPIC
 
 from grpc_calls import GrpcBroker, new_message, producer, send
@@ -73,25 +72,6 @@ async def test_end_after_half_a_minute_is_too_late(tr: GrpcBroker, clock: Any) -
     tr.call(send(half()))
     clock.advance(30_001)
     assert tr.refused(end(COMMIT)) == LOST
-
-
-async def test_message_without_an_end_is_checked_and_then_committed(tr: GrpcBroker, clock: Any) -> None:
-    stream = tr.telemetry(producer("tr"))
-    now = clock.wall_ms()
-    tr.call(send(half(born_timestamp=timestamp_of(now))))
-    clock.advance(60_000)
-    await tr.broker.transactions.check.check()
-    orphan = stream.replies[-1].recover_orphaned_transaction_command
-    assert orphan.transaction_id == ID
-    message = orphan.message
-    assert (message.topic.name, message.body) == ("tr", b"t2")
-    assert message.system_properties.message_type == MessageType.TRANSACTION
-    assert not message.system_properties.HasField("receipt_handle")
-    own = own_properties(message)
-    assert (own["k"], own["TRANSACTION_CHECK_TIMES"]) == ("v", "1")
-    answer = end(COMMIT, source=TransactionSource.SOURCE_SERVER_CHECK)
-    assert tr.refused(answer) == (Code.OK, "OK")
-    assert count(tr, "tr") == 1
 
 
 async def test_producer_that_never_named_the_topic_is_not_asked(tr: GrpcBroker, clock: Any) -> None:
