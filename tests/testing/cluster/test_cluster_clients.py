@@ -91,19 +91,6 @@ async def test_a_producer_goes_on_with_the_other_broker_while_one_is_stopped(
             raise AssertionError("the started broker gets no message")
 
 
-async def test_only_visible_brokers_get_a_new_producers_messages(cluster: RocketMQCluster) -> None:
-    cluster.broker("b0").hide()
-    async with producer_of(cluster) as producer:
-        for _ in range(8):
-            await producer.send("orders", b"x")
-    assert (stored_in(cluster, "b0", "orders"), stored_in(cluster, "b1", "orders")) == (0, 8)
-    cluster.broker("b0").show()
-    async with producer_of(cluster) as producer:
-        for _ in range(8):
-            await producer.send("orders", b"x")
-    assert stored_in(cluster, "b0", "orders") == 4
-
-
 async def test_a_slow_broker_answers_late_and_a_healed_one_at_once(cluster: RocketMQCluster) -> None:
     cluster.broker("b1").stop()
     async with producer_of(cluster) as producer:

@@ -81,14 +81,6 @@ async def test_requests_and_faults_of_a_cluster_know_grpc_clients(cluster: Rocke
     assert [one.is_of_broker for one in new] == [True], "the broker asks for its client"
 
 
-async def test_a_hidden_broker_is_in_no_route_of_a_grpc_client(cluster: RocketMQCluster) -> None:
-    address = await endpoint(cluster, "b0")
-    await asyncio.to_thread(cluster.broker("b1").hide)
-    assert list(await route(address)) == ["b0"]
-    await asyncio.to_thread(cluster.broker("b1").show)
-    assert sorted(await route(address)) == ["b0", "b1"]
-
-
 async def test_a_slow_broker_answers_grpc_clients_late(cluster: RocketMQCluster) -> None:
     address, broker = await endpoint(cluster, "b0"), cluster.broker("b0")
     loop = asyncio.get_running_loop()

@@ -98,15 +98,6 @@ def test_a_half_open_connection_stays_and_is_silent(one: RocketMQ) -> None:
             client.receive()
 
 
-async def test_the_python_client_works_through_slow_slices(one: RocketMQ) -> None:
-    topic = one.topic("orders")
-    one.faults.network(latency=0.002, slice_bytes=50)
-    async with Producer("shop", namesrv_addr=one.namesrv_addr) as producer:
-        for number in range(3):
-            await producer.send(topic, str(number).encode())
-    assert one.requests.count(code="SEND_MESSAGE_V2") == 3
-
-
 # -- a line
 
 

@@ -69,33 +69,6 @@ def test_stores_of_a_killed_process_are_removed(
     wait_until(lambda: not any(store.exists() for store in stores), what="the stores are removed")
 
 
-def test_stores_of_a_killed_pytest_are_removed(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        """
-        import sys, time
-
-        def test_hangs(rocketmq):
-            print(rocketmq.server.broker.config.store.root, flush=True)
-            time.sleep(60)
-        """
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", str(pytester.path)],
-        cwd=pytester.path,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        store = Path(line_of(process))
-        assert store.is_dir()
-        process.terminate()
-        process.wait()
-        wait_until(lambda: not store.exists(), what="the store is removed")
-    finally:
-        process.kill()
-        process.communicate()
-
-
 def test_a_folder_of_a_living_process_stays_and_its_programs_run_on(tmp_path: Path) -> None:
     """Programs are ended by SIGTERM and then SIGKILL; those that were let live are not."""
     program = """

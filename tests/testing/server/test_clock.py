@@ -29,12 +29,6 @@ def test_virtual_time_starts_at_the_walls_time_and_stands_still(mq: RocketMQ) ->
     assert mq.clock.advance(0.25) == start + 95_405_350
 
 
-def test_a_message_is_stored_at_the_servers_time(mq: RocketMQ) -> None:
-    mq.clock.advance("3h")
-    mq.send("orders", "one")
-    assert mq.messages("orders")[0].store_timestamp == mq.clock.now_ms()
-
-
 def test_a_real_clock_does_not_move() -> None:
     with EmbeddedServer() as server:
         clock = RocketMQ(server).clock

@@ -15,14 +15,12 @@ from pocketmq.protocol.bodies.client import (
 )
 from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from pocketmq.protocol.requests.admin import UpdateBrokerConfig
 from pocketmq.protocol.requests.group import DeleteSubscriptionGroup
 from pocketmq.protocol.requests.membership import HeartBeat, LockBatchMq
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.protocol.requests.topic import DeleteTopicInBroker, UpdateAndCreateTopic
-from pocketmq.store import NewMessage
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.state.rewinding import Rewinding
 
@@ -99,23 +97,6 @@ def test_recreated_topic_begins_at_offset_0_and_has_a_route(server: EmbeddedServ
         assert [message.text for message in mq.messages("again")] == [turn]
         server.reset()
         assert "again" not in routes(server)
-
-
-def message(topic: str) -> NewMessage:
-    return NewMessage(topic, 0, b"x", b"")
-
-
-def test_delayed_message_does_not_arrive_in_a_later_test(server: EmbeddedServer, mq: RocketMQ) -> None:
-    mq.topic("late", queues=1)
-    mq.send("late", "one", delay_level=1)
-    assert len(mq.messages(SCHEDULE_TOPIC)) == 1
-    server.reset()
-    assert mq.messages(SCHEDULE_TOPIC) == []
-    mq.topic("late", queues=1)
-    two = mq.send("late", "two", delay_level=1)
-    assert two.queue_offset == 0
-    # The only test here that waits for real time: level 1 is a second, and delivery must continue.
-    assert [message.text for message in mq.wait_messages("late", 1)] == ["two"]
 
 
 async def test_held_pull_on_a_removed_topic_is_answered(server: EmbeddedServer, mq: RocketMQ) -> None:
