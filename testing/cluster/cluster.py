@@ -34,7 +34,7 @@ from .cluster_context import ClusterContext, check_settings, member_config
 from .cluster_name_server import ClusterNameServer
 
 if TYPE_CHECKING:
-    from .cluster_port import ClusterPort
+    from pocketmq.console.server import Console
 
 MAX_MEMBERS: Final = 32
 WAIT_SECONDS: Final = 0.005
@@ -84,7 +84,7 @@ class RocketMQCluster(InThread):
         self._seed = None if seed is None else check_int("seed", seed)
         self._keeps_ledger = check_bool("ledger", ledger) or admin_port is not None
         self._admin_port = None if admin_port is None else check_int("admin_port", admin_port, most=65_535)
-        self._port: ClusterPort | None = None
+        self._port: Console | None = None
         self._context = self._new_context()
         self.clock: Final = ServerClock(
             lambda: self._running().time, lambda: self._running().now_ms(), self.run
@@ -257,9 +257,9 @@ class RocketMQCluster(InThread):
             if self._keeps_ledger:
                 self.call(self._context.watched.keep_ledger)
             if self._admin_port is not None:
-                from .cluster_port import ClusterPort  # loads what a cluster without the port does not need
+                from .cluster_port import console_of  # loads what a cluster without the port does not need
 
-                self._port = ClusterPort(self._context, self._brokers)
+                self._port = console_of(self._context, self._brokers)
                 host = str(self._settings.get("bindAddress", "127.0.0.1"))
                 self.run(self._port.start(host, self._admin_port))
         except BaseException:

@@ -18,27 +18,25 @@ from ..faults.sending import ReadyReply
 from ..faults.shaping import later
 from ..requests.values import check_number
 from ..time.virtual_timers import VirtualTimers
-from .cluster_context import ClusterContext, HeldPort, member_config
+from .cluster_context import ClusterContext, HeldPort, Member, member_config
 
 if TYPE_CHECKING:
     from pocketmq.grpc_endpoint.endpoint import Endpoint
 
 
-class ClusterBroker:
-    """Its methods return when the thing is done, from any thread but the cluster's own; the port stays the same."""
+class ClusterBroker(Member):
+    """The port stays the same whatever happens to it."""
 
     def __init__(self, context: ClusterContext, broker_name: str, broker_id: int, store: Path) -> None:
+        super().__init__(context, f"{broker_name}-{broker_id}" if broker_id else broker_name)
         self.broker_name = broker_name
         """As routes name it: a master and its slaves share it."""
         self.broker_id = broker_id
         """0: a master."""
-        self.name = f"{broker_name}-{broker_id}" if broker_id else broker_name
         self.cluster_name = ""
-        self._context = context
         self._store = store
         self._node: Node | None = None
         self._timers: VirtualTimers | None = None
-        self._held = HeldPort()
         self._addr = ""
         self._hidden: RouteRule | None = None
         self._grpc = ClusterGrpcPort(context.grpc_addresses)
@@ -78,21 +76,10 @@ class ClusterBroker:
 
     # -- what a test does with it
 
-    def stop(self) -> None:
-        """Stop cleanly: unregister, answer held requests, close the connections, save. Nothing if it is stopped."""
-        self._context.run(self.stop_here())
-
     def kill(self) -> None:
         """End as after kill -9: connections are reset, no peer is notified, nothing is saved. What was acknowledged
         is kept: the next start recovers it. Does nothing if it is stopped."""
         self._context.run(self._kill_here())
-
-    def start(self) -> None:
-        """Start again on the same port and files; returns once every name server that it reaches has its routes.
-
-        `StartError` if it runs already, or if it cannot start.
-        """
-        self._context.run(self._start_and_settle())
 
     def hide(self) -> None:
         """Routes do not name it any more; connections stay. The same as `faults.hide_broker`."""
@@ -173,10 +160,6 @@ class ClusterBroker:
             await self._grpc.open(self._node)
             self._slow_down(self._node)
 
-    async def _start_and_settle(self) -> None:
-        await self.start_here()
-        await self._context.settle()
-
     async def stop_here(self) -> None:
         async with self._changing:
             node = self._taken()
@@ -210,9 +193,8 @@ class ClusterBroker:
         self._held.hold(*host_and_port(self._addr))
 
     def end(self) -> None:
-        """The cluster has ended: give the ports back."""
         self._grpc.end()
-        self._held.release()
+        super().end()
 
     def _slow_down(self, node: Node) -> None:
         for server, watcher in self._slow:

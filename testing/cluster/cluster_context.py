@@ -116,6 +116,42 @@ class HeldPort:
             held.close()
 
 
+class Member:
+    """A broker or a name server. Its methods return when the thing is done, from any thread but the cluster's own."""
+
+    def __init__(self, context: ClusterContext, name: str) -> None:
+        self.name = name
+        self._context = context
+        self._held = HeldPort()
+
+    def stop(self) -> None:
+        """Stop cleanly: unregister, answer held requests, close the connections, save. Nothing if it is stopped."""
+        self._context.run(self.stop_here())
+
+    def start(self) -> None:
+        """Start again on the same port and files; returns once the name servers have what reaches them in their routes.
+
+        `StartError` if it runs already, or if it cannot start.
+        """
+        self._context.run(self._start_and_settle())
+
+    async def _start_and_settle(self) -> None:
+        await self.start_here()
+        await self._context.settle()
+
+    async def start_here(self) -> None:
+        """On the cluster's loop; the brokers are registered later."""
+        raise NotImplementedError
+
+    async def stop_here(self) -> None:
+        """On the cluster's loop."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """The cluster has ended: give the port back."""
+        self._held.release()
+
+
 _CHOSEN: Final = (
     "brokerName",
     "brokerId",

@@ -14,19 +14,17 @@ from pocketmq.protocol.languages import V4_9_7, V5_5_0
 from pocketmq.store import WallClock
 
 from ..server.settings import name_server_config
-from .cluster_context import ClusterContext, HeldPort
+from .cluster_context import ClusterContext, Member
 
 
-class ClusterNameServer:
+class ClusterNameServer(Member):
     """Stopped and started by a test; the port stays the same. `config` says the host and the official line."""
 
     def __init__(self, context: ClusterContext, name: str, config: BrokerConfig, store: Path) -> None:
-        self.name = name
-        self._context = context
+        super().__init__(context, name)
         self._config = config
         self._store = store
         self._port = 0
-        self._held = HeldPort()
         self._server: Server | None = None
         self._name_server: NameServer | None = None
 
@@ -38,18 +36,6 @@ class ClusterNameServer:
     @property
     def is_running(self) -> bool:
         return self._server is not None
-
-    def stop(self) -> None:
-        """Close its connections and forget every broker. Does nothing if it is stopped."""
-        self._context.run(self.stop_here())
-
-    def start(self) -> None:
-        """Start it on its port; returns once the brokers that reach it are in its routes."""
-        self._context.run(self._start_and_register())
-
-    async def _start_and_register(self) -> None:
-        await self.start_here()
-        await self._context.settle()
 
     # -- on the cluster's loop
 
@@ -85,10 +71,6 @@ class ClusterNameServer:
         self._name_server.stop()
         self._name_server = None
         self._held.hold(self._config.bind_address, self._port)
-
-    def end(self) -> None:
-        """The cluster has ended: give the port back."""
-        self._held.release()
 
     def knows(self, broker_name: str, broker_id: int) -> bool:
         """Whether its routes have that broker."""

@@ -8,7 +8,6 @@ Imported when a port is asked for: it loads `pocketmq.console`.
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
 
 from pocketmq.broker.node import Node
 from pocketmq.console.server import Console
@@ -19,38 +18,23 @@ from .cluster_broker import ClusterBroker
 from .cluster_context import ClusterContext
 
 
-class ClusterPort:
-    """`start` and `stop` mirror each other, on the cluster's loop."""
+def console_of(context: ClusterContext, brokers: Mapping[str, ClusterBroker]) -> Console:
+    """The port of a cluster, not started."""
 
-    def __init__(self, context: ClusterContext, brokers: Mapping[str, ClusterBroker]) -> None:
-        self._context: Final = context
-        self._brokers = brokers
-        self._console = Console(self._access(self._first), self._others)
+    def access(node: Callable[[], Node]) -> ServerAccess:
+        return server_access(node, context.watched, time=lambda: context.time)
 
-    async def start(self, host: str, port: int) -> str:
-        """Listen; returns the address. `StartError` if the port is taken."""
-        return await self._console.start(host, port)
-
-    async def stop(self) -> None:
-        await self._console.stop()
-
-    @property
-    def url(self) -> str:
-        return self._console.url
-
-    def _access(self, node: Callable[[], Node]) -> ServerAccess:
-        return server_access(node, self._context.watched, time=lambda: self._context.time)
-
-    def _others(self) -> dict[str, ServerAccess]:
-        """What the port shows of each broker, by name."""
-        return {name: self._access(partial(_running, broker)) for name, broker in self._brokers.items()}
-
-    def _first(self) -> Node:
+    def first() -> Node:
         """The first master that runs."""
-        for broker in self._brokers.values():
+        for broker in brokers.values():
             if broker.is_running and not broker.broker_id:
                 return broker.node
         raise NotRunning("no broker of the cluster is running")
+
+    def each() -> dict[str, ServerAccess]:
+        return {name: access(partial(_running, broker)) for name, broker in brokers.items()}
+
+    return Console(access(first), each)
 
 
 def _running(broker: ClusterBroker) -> Node:

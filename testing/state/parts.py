@@ -4,8 +4,7 @@ A part names its fields in `state_fields`. A part that is missing here would let
 """
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
-from operator import attrgetter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -108,18 +107,10 @@ def _configs(node: Node) -> list[msgspec.Struct]:
 
 
 def _values(config: msgspec.Struct) -> dict[str, Any]:
-    values = dict(zip(config.__struct_fields__, _all_values(type(config))(config), strict=True))
-    for name, value in values.items():
-        if isinstance(value, dict):
-            values[name] = dict(value)
+    values = msgspec.structs.asdict(config)
     for name in _parts(type(config)):
         del values[name]
-    return values
-
-
-@functools.cache
-def _all_values(kind: type[msgspec.Struct]) -> Callable[[msgspec.Struct], tuple[Any, ...]]:
-    return attrgetter(*kind.__struct_fields__)
+    return {name: dict(value) if isinstance(value, dict) else value for name, value in values.items()}
 
 
 @functools.cache

@@ -13,7 +13,8 @@ its offsets: a topic to which a consumer of an earlier group is still connected 
 its offsets and locks. All of it runs in the server's thread.
 """
 
-from collections.abc import Container
+from collections.abc import AsyncIterator, Container
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -77,16 +78,10 @@ async def restore(node: Node, mark: Mark) -> None:
     await stop_clock(node)
     broker = node.broker
     await restore_settings(node, mark.settings, mark.settings_version)
-    # A registration that is still under way would bring a topic back.
-    await broker.cluster.registration.settled()
-    await broker.transactions.stop()  # a round that is under way would commit its offsets
-    try:
+    async with at_rest(broker):
         forget_clients(broker, mark.groups)
         _rewind(node, mark)
         restore_access_files(broker.access, mark.access_files)
-    finally:
-        broker.transactions.start()
-    await broker.cluster.registration.settled()
     if node.name_server is not None:
         routes = node.name_server.routes.topics
         routes.clear()
@@ -97,6 +92,19 @@ async def stop_clock(node: Node) -> None:
     """End a run of virtual time: nothing becomes due while the state is another one."""
     if node.time is not None:
         await node.time.stop()
+
+
+@asynccontextmanager
+async def at_rest(broker: Broker) -> AsyncIterator[None]:
+    """While the state is replaced: a registration that is under way would bring a topic back, a round of transaction
+    checks would commit its offsets."""
+    await broker.cluster.registration.settled()
+    await broker.transactions.stop()
+    try:
+        yield
+    finally:
+        broker.transactions.start()
+    await broker.cluster.registration.settled()
 
 
 def forget_clients(broker: Broker, groups: Container[str]) -> None:

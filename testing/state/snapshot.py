@@ -28,7 +28,7 @@ from pocketmq.store.timer.timer_checkpoint import decode_timer_checkpoint
 
 from ..errors import SnapshotError
 from .parts import replace_content, restore_part, save_part
-from .reset import follow_queues, forget_clients, stop_clock
+from .reset import at_rest, follow_queues, forget_clients, stop_clock
 from .rewinding import StoreMark, rewinding_of
 
 FORMAT: Final = "pocketmq snapshot"
@@ -188,9 +188,7 @@ async def restore_snapshot(node: Node, snapshot: Snapshot) -> None:
 
 async def _become(node: Node, state: State) -> None:
     broker = node.broker
-    await broker.cluster.registration.settled()
-    await broker.transactions.stop()  # a round that is under way would commit its offsets
-    try:
+    async with at_rest(broker):
         rewinding_of(broker.store).rewind(_NOTHING)
         for name, table in tables_of(broker):
             if name in state.tables or name not in ACCESS_TABLES:
@@ -212,9 +210,6 @@ async def _become(node: Node, state: State) -> None:
         rewinding_of(broker.store).append_records(state.records)
         forget_clients(broker, broker.groups.groups.keys())
         follow_queues(broker, decode_timer_checkpoint(state.timer) if state.timer else None)
-    finally:
-        broker.transactions.start()
-    await broker.cluster.registration.settled()
     if node.name_server is not None:
         routes = node.name_server.routes.topics
         for topic in [topic for topic in routes if topic not in broker.topics]:

@@ -51,7 +51,14 @@ class EmbeddedSource:
     # -- looking
 
     async def messages(self, topic: str) -> list[StoredMessage]:
-        return stored_messages(self._broker, topic)
+        broker = self._broker
+        found = [
+            stored_message(entry[2])
+            for queue in broker.store.queues_of(topic)
+            for offset in range(queue.min_offset, queue.max_offset)
+            if (entry := entry_at(broker, queue, offset)) is not None
+        ]
+        return sorted(found, key=lambda message: message.position)
 
     async def queue_ends(self, topic: str) -> QueueEnds:
         queues = self._broker.store.queues_of(topic)
@@ -64,7 +71,9 @@ class EmbeddedSource:
         return list(members_of(self._broker, group))
 
     async def subscriptions(self, group: str) -> dict[str, str]:
-        return subscriptions_of(self._broker, group)
+        online = self._broker.membership.consumers.get(group)
+        subscriptions = {} if online is None else online.subscriptions
+        return {topic: subscription.sub_string or "*" for topic, subscription in subscriptions.items()}
 
     async def is_broadcasting(self, group: str) -> bool:
         online = self._broker.membership.consumers.get(group)
@@ -73,7 +82,21 @@ class EmbeddedSource:
     async def count_wanted(
         self, topic: str, group: str, ranges: dict[int, tuple[int, int]], most: int | None
     ) -> int:
-        return await count_wanted(self._broker, self._server.watched.log, topic, group, ranges, most)
+        wants = _wanted_by(self._broker, self._server.watched.log, topic, group)
+        if wants is None:
+            return sum(end - begin for begin, end in ranges.values())
+        count = seen = 0
+        for queue_id, (begin, end) in ranges.items():
+            queue = self._broker.store.consume_queue(topic, queue_id)
+            for offset in range(begin, end) if queue is not None else ():
+                entry = entry_at(self._broker, queue, offset) if queue is not None else None
+                count += entry is not None and wants(*entry[1:])
+                if count == most:
+                    return count
+                seen += 1
+                if seen % ENTRIES_A_TURN == 0:
+                    await asyncio.sleep(0)
+        return count
 
     async def unacknowledged(self, topic: str, group: str) -> int:
         return await unacknowledged(self._broker, topic, group)
@@ -130,25 +153,6 @@ def _similar(broker: Broker, topic: str) -> str:
     return f"; there are {', '.join(sorted(names))}" if 0 < len(names) <= 10 else ""
 
 
-def stored_messages(broker: Broker, topic: str) -> list[StoredMessage]:
-    """What a topic holds, oldest first."""
-    found = [
-        stored_message(entry[2])
-        for queue in broker.store.queues_of(topic)
-        for offset in range(queue.min_offset, queue.max_offset)
-        if (entry := entry_at(broker, queue, offset)) is not None
-    ]
-    return sorted(found, key=lambda message: message.position)
-
-
-def subscriptions_of(broker: Broker, group: str) -> dict[str, str]:
-    """Topic to expression; empty without members."""
-    online = broker.membership.consumers.get(group)
-    if online is None:
-        return {}
-    return {topic: subscription.sub_string or "*" for topic, subscription in online.subscriptions.items()}
-
-
 def queue_locks(broker: Broker) -> list[Lock]:
     return [
         Lock(group=group, topic=queue.topic, queue_id=queue.queue_id, client_id=client_id)
@@ -167,35 +171,6 @@ def held_pulls_of(broker: Broker) -> list[HeldPull]:
         for waiter in broker.pulling.waiters.waiting()
         if not waiter.call.connection.closed
     ]
-
-
-async def count_wanted(
-    broker: Broker,
-    log: RequestLog,
-    topic: str,
-    group: str,
-    ranges: dict[int, tuple[int, int]],
-    most: int | None,
-) -> int:
-    """How many messages of these parts of queues (first offset, end) the group wants; with `most`, that many are enough
-    to know."""
-    if not ranges:
-        return 0
-    wants = _wanted_by(broker, log, topic, group)
-    if wants is None:
-        return sum(end - begin for begin, end in ranges.values())
-    count = seen = 0
-    for queue_id, (begin, end) in ranges.items():
-        queue = broker.store.consume_queue(topic, queue_id)
-        for offset in range(begin, end) if queue is not None else ():
-            entry = entry_at(broker, queue, offset) if queue is not None else None
-            count += entry is not None and wants(*entry[1:])
-            if count == most:
-                return count
-            seen += 1
-            if seen % ENTRIES_A_TURN == 0:
-                await asyncio.sleep(0)
-    return count
 
 
 def _wanted_by(broker: Broker, log: RequestLog, topic: str, group: str) -> Wanted | None:
