@@ -32,6 +32,8 @@ class _WatchedServer:
         self.server = server
         self.log = log
         self.faults = faults
+        self.node: Node | None = None
+        """Whose server it is, once that runs."""
         self.ledger: tuple[Watcher, ...] = ()
         self._placed: list[Watcher] = []
 
@@ -75,10 +77,8 @@ class WatchedNodes:
         """What became of every message; `keep_ledger` begins it."""
         self._has_begun = False
         self._servers: list[_WatchedServer] = []
-        self._nodes: dict[Node, tuple[Server, ...]] = {}
-        self._beside: dict[Node, Callable[[], None]] = {}
-        self._servers_beside: dict[Node, list[Watchable]] = {}
-        """Servers of other protocols (gRPC), by their node."""
+        self._nodes: dict[Node, Callable[[], None]] = {}
+        """With what is called when servers of other protocols (gRPC) are opened or closed beside them."""
         self._known: dict[str, BrokerData] = {}
         """Every broker that was attached, by name, with the addresses of its members."""
 
@@ -102,33 +102,30 @@ class WatchedNodes:
             timers.call_later if timers.is_virtual else partial(later, asyncio.get_running_loop())
         )
         self._rules.random = self._random or node.broker.state.random
-        self._nodes[node] = node.servers
+        self.log.own_brokers.add(node.broker_address)
+        known = self._known.get(config.broker_name) or BrokerData(
+            config.broker_cluster_name, config.broker_name
+        )
+        addresses = {**(known.broker_addrs or {}), config.broker_id: node.broker_address}
+        self._known[config.broker_name] = msgspec.structs.replace(known, broker_addrs=addresses)
         if self.ledger is not None:
             self.ledger.attach(node)
-        self.add_known_broker(
-            config.broker_name, config.broker_cluster_name, config.broker_id, node.broker_address
-        )
-        watched = [one.server for one in self._servers]
-        for server in node.servers:
-            if server in watched:
-                continue
-            if server.handlers.name == NAME_SERVER.name:
-                self.watch(server, name_server=name_server)
-            else:
-                self.watch(server, broker=config.broker_name)
-        self._beside[node] = watch = partial(self._beside_changed, node, config.broker_name)
-        node.when_side_servers_changed.append(watch)
-        watch()
+        self._nodes[node] = changed = partial(self._servers_changed, node, name_server)
+        node.when_side_servers_changed.append(changed)
+        changed()
 
-    def _beside_changed(self, node: Node, broker: str) -> None:
-        """Servers of other protocols of a node were opened or closed."""
-        known = self._servers_beside.setdefault(node, [])
-        for server in [one for one in known if one not in node.side_servers]:
-            known.remove(server)
-            self.unwatch(server)
-        for server in [one for one in node.side_servers if one not in known]:
-            known.append(server)
-            self.watch(server, broker=broker)
+    def _servers_changed(self, node: Node, name_server: str) -> None:
+        servers: list[Watchable] = [*node.servers, *node.side_servers]
+        for one in [one for one in self._servers if one.node is node and one.server not in servers]:
+            self.unwatch(one.server)
+        for server in servers:
+            if not any(one.server is server for one in self._servers):
+                is_port = not isinstance(server, Server) or server.handlers.name != NAME_SERVER.name
+                of = {"broker": node.broker.config.broker_name} if is_port else {"name_server": name_server}
+                self.watch(server, **of)
+        for one in self._servers:
+            if one.server in servers:
+                one.node = node
 
     def watch(self, server: Watchable, *, broker: str | None = None, name_server: str | None = None) -> None:
         """Watch one server: a port of the broker of that name, or a name server. Call it on the loop."""
@@ -171,22 +168,13 @@ class WatchedNodes:
             one.ledger = ()
         self._rules_changed()
 
-    def add_known_broker(self, name: str, cluster: str, broker_id: int, address: str) -> None:
-        """A broker that routes may name, and whose registrations are neither logged nor hit."""
-        self.log.own_brokers.add(address)
-        known = self._known.get(name) or BrokerData(cluster, name, {})
-        addresses = {**(known.broker_addrs or {}), broker_id: address}
-        self._known[name] = msgspec.structs.replace(known, broker_addrs=addresses)
-
     def detach(self, node: Node) -> None:
         """Forget a node that stops or has stopped. Call it on the loop."""
-        watch = self._beside.pop(node, None)
-        if watch is not None:
-            node.when_side_servers_changed.remove(watch)
-        for beside in self._servers_beside.pop(node, ()):
-            self.unwatch(beside)
-        for server in self._nodes.pop(node, ()):
-            self.unwatch(server)
+        changed = self._nodes.pop(node, None)
+        if changed is not None:
+            node.when_side_servers_changed.remove(changed)
+        for one in [one for one in self._servers if one.node is node]:
+            self.unwatch(one.server)
         if self.ledger is not None:
             self.ledger.detach(node)
 
