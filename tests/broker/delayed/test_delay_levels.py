@@ -1,4 +1,4 @@
-"""Delay levels: rerouting at the send, and delivery when a message is due. Time and timers are virtual."""
+"""Delay levels: delivery when a message is due; how it waits is in the recorded conversation `stored`."""
 
 from pathlib import Path
 
@@ -57,51 +57,11 @@ def delivered(broker: Broker, topic: str = "T1", queue_id: int = 3) -> int:
     return broker.store.max_offset(topic, queue_id)
 
 
-class TestDetour:
-    async def test_a_message_without_delay_is_left_alone(self, broker: Broker) -> None:
-        for properties in ({}, {"DELAY": "0"}, {"DELAY": "-1"}):
-            message = new_message(properties)
-            assert delay_if_asked(broker.delayed, message) is message
-            assert (message.topic, message.queue_id) == ("T1", 3)
-            assert stored_text(broker, message) == encode_properties(properties)
-
-    async def test_the_real_place_is_remembered(self, broker: Broker) -> None:
-        message = delay_if_asked(broker.delayed, new_message({"KEYS": "k", "DELAY": "3"}))
-        assert (message.topic, message.queue_id) == (SCHEDULE_TOPIC, 2)
-        expected = {"KEYS": "k", "DELAY": "3", "REAL_TOPIC": "T1", "REAL_QID": "3"}
-        assert decode_properties(stored_text(broker, message)) == expected
-
-    async def test_a_level_above_the_highest_is_the_highest(self, broker: Broker) -> None:
-        message = delay_if_asked(broker.delayed, new_message({"DELAY": "99"}))
-        assert message.queue_id == 17
-        assert b"DELAY\x0118\x02" in stored_text(broker, message)
-
-    async def test_a_level_wins_over_timer_properties(self, broker: Broker, broker4: Broker) -> None:
-        properties = {"DELAY": "1", "TIMER_DELAY_SEC": "77", "TIMER_DELIVER_MS": "5", "TIMER_DELAY_MS": "9"}
-        message = delay_if_asked(broker.delayed, new_message(properties))
-        assert set(decode_properties(stored_text(broker, message))) == {"DELAY", "REAL_TOPIC", "REAL_QID"}
-        # The 4.9 line does not know them: user properties like any others.
-        message = delay_if_asked(broker4.delayed, new_message(properties))
-        assert set(decode_properties(stored_text(broker4, message))) == {
-            *properties,
-            "REAL_TOPIC",
-            "REAL_QID",
-        }
-
-    async def test_the_stored_text_is_that_of_the_official_4_line(self, broker4: Broker) -> None:
-        names = {"KEYS": "kd", "DELAY": "1", "WAIT": "false", "TIMER_DELAY_SEC": "77"}
-        properties = {**names, "CLUSTER": "DefaultCluster"}
-        message = delay_if_asked(broker4.delayed, new_message(properties, queue_id=0))
-        assert stored_text(broker4, message) == (
-            b"REAL_TOPIC\x01T1\x02TIMER_DELAY_SEC\x0177\x02KEYS\x01kd\x02CLUSTER\x01DefaultCluster\x02"
-            b"DELAY\x011\x02WAIT\x01false\x02REAL_QID\x010"
-        )
-
-    async def test_half_messages_do_not_wait_and_committed_ones_do(self, broker: Broker) -> None:
-        half = delay_if_asked(broker.delayed, new_message({"DELAY": "1"}, sys_flag=TRANSACTION_PREPARED))
-        assert half.topic == "T1"
-        committed = delay_if_asked(broker.delayed, new_message({"DELAY": "1"}, sys_flag=TRANSACTION_COMMIT))
-        assert committed.topic == SCHEDULE_TOPIC
+async def test_half_messages_do_not_wait_and_committed_ones_do(broker: Broker) -> None:
+    half = delay_if_asked(broker.delayed, new_message({"DELAY": "1"}, sys_flag=TRANSACTION_PREPARED))
+    assert half.topic == "T1"
+    committed = delay_if_asked(broker.delayed, new_message({"DELAY": "1"}, sys_flag=TRANSACTION_COMMIT))
+    assert committed.topic == SCHEDULE_TOPIC
 
 
 class TestDelivery:

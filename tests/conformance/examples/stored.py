@@ -22,20 +22,30 @@ class Stored:
     offset: int
     position: int
     body: bytes
-    properties: dict[str, str]
+    text: str
+    """Its properties as they are stored."""
+    flag: int
+    sys_flag: int
+    born_ms: int
+    tries: int
+    prepared: int
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return dict(pair.split("\x01", 1) for pair in self.text.split("\x02") if pair)
 
 
 def stored(body: bytes) -> Iterator[Stored]:
     start = 0
     while start < len(body):
-        fields = FIXED.unpack_from(body, start)
-        size, queue, offset, position, body_size = fields[0], fields[3], fields[5], fields[6], fields[-1]
+        size, _, _, queue, flag, offset, position, sys_flag, born_ms, _, _, _, tries, prepared, body_size = (
+            FIXED.unpack_from(body, start)
+        )
         at = start + FIXED.size
         content = body[at : at + body_size]
         at += body_size
         topic = body[at + 1 : at + 1 + body[at]].decode()
         at += 1 + body[at]
         text = body[at + 2 : at + 2 + int.from_bytes(body[at : at + 2], "big")].decode()
-        pairs = (pair.split("\x01", 1) for pair in text.split("\x02") if pair)
-        yield Stored(topic, queue, offset, position, content, dict(pairs))
+        yield Stored(topic, queue, offset, position, content, text, flag, sys_flag, born_ms, tries, prepared)
         start += size

@@ -11,6 +11,7 @@ from conformance.requests import (
     query_rows,
     reading_rows,
     refused_rows,
+    stored_rows,
 )
 from conformance.requests.transcripts import LINES, Row, Transcript
 from conformance.servers.remoting import Reply
@@ -52,6 +53,13 @@ TRANSCRIPTS = [
     *_refused("refused_closed", refused_rows.rows, refused_rows.CLOSED),
     *_refused("sizes", refused_rows.sizes, {}),
     *_refused("sizes_closed", refused_rows.sizes, refused_rows.CLOSED),
+    *_both(
+        "stored",
+        stored_rows.rows,
+        stored_rows.shown,
+        prepared=stored_rows.prepared,
+        fell_over=refused_rows.FELL_OVER,
+    ),
     Transcript("keys", "4.9", access_rows.plain_acl_rows, access_rows.shown, **KEYS),
     Transcript("users", "5.5", access_rows.user_rows, access_rows.shown, settings=access_rows.AUTH_SETTINGS),
 ]

@@ -15,9 +15,10 @@ import difflib
 import hashlib
 import hmac
 import re
+import time
 import zlib
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,18 +29,23 @@ from conformance.servers.server import Server
 RECORDED = Path(__file__).parent / "recorded"
 LINES = ("4.9", "5.5")
 PULL_MESSAGE, PULL_NOT_FOUND = 11, 19
+WAIT_SECONDS = 10
 PEER = re.compile(r"127\.0\.0\.1:\d{4,}")
 AT_SOURCE = re.compile(r", (java\.base/|org\.apache\.|com\.alibaba)\S+\(\S+\)$")
 
 
 @dataclass
 class Row:
-    """One request. `who` signs it, with a name and a secret; a secret of None leaves the signature out."""
+    """One request. `who` signs it, with a name and a secret; a secret of None leaves the signature out.
+
+    With `waits` it is repeated until there is a message to read.
+    """
 
     who: tuple[str, str | None] | None
     code: int
     fields: dict[str, object] = field(default_factory=dict)
     body: bytes = b""
+    waits: bool = False
 
     def signed_fields(self) -> dict[str, str]:
         """Header fields as texts, with key and signature.
@@ -64,6 +70,10 @@ class Row:
         return f"{zlib.crc32(repr((self.who, self.code, self.fields, self.body)).encode()):08x}"
 
 
+Conversation = Generator[Row, Reply, None]
+"""A row may need what an earlier one was answered."""
+
+
 def remark_of(reply: Reply) -> str:
     """The remark, without the line of Java source that some official remarks end in, and without ports."""
     return PEER.sub("PEER", AT_SOURCE.sub("", reply.remark))
@@ -75,12 +85,14 @@ class Transcript:
 
     name: str
     line: str
-    rows: Callable[[], Iterable[Row]]
+    rows: Callable[[], Iterator[Row]]
     shown: Callable[[Row, Reply], str]
     fell_over: re.Pattern[str] = re.compile(r"java\.\S+(Exception|Error)\b|Cannot invoke ")
     settings: Mapping[str, object] = field(default_factory=dict)
     before_start: Callable[[Server], None] = lambda _: None
     prepared: Callable[[RawClient], None] = lambda _: None
+    asked: list[Row] = field(default_factory=list)
+    """The rows as they were sent last."""
 
     @property
     def file(self) -> Path:
@@ -92,8 +104,7 @@ class Transcript:
         with server, RawClient(server) as client:
             self.prepared(client)
             said = []
-            for number, row in enumerate(self.rows()):
-                reply = client.call_unless_busy(row.code, row.body, **row.signed_fields())
+            for number, (row, reply) in enumerate(self._exchanges(client)):
                 # Official brokers show a message a little after they acknowledged it: "not found yet" counts as found.
                 code = 0 if (row.code, reply.code) == (PULL_MESSAGE, PULL_NOT_FOUND) else reply.code
                 head = f"{number:04} {row.code} {row.digest} -> {code}"
@@ -103,6 +114,22 @@ class Transcript:
                     details = self.shown(row, reply).replace(str(server.store), "STORE")
                     said.append(f"= {head} | {details}".replace("\n", "\\n").rstrip())
         return said
+
+    def _exchanges(self, client: RawClient) -> Iterator[tuple[Row, Reply]]:
+        self.asked.clear()
+        rows = self.rows()
+        row = next(rows)
+        while True:
+            self.asked.append(row)
+            reply = client.call_unless_busy(row.code, row.body, **row.signed_fields())
+            deadline = time.monotonic() + WAIT_SECONDS
+            while row.waits and reply.code == PULL_NOT_FOUND and time.monotonic() < deadline:
+                reply = client.call(row.code, row.body, **row.signed_fields())
+            yield row, reply
+            try:
+                row = rows.send(reply) if isinstance(rows, Generator) else next(rows)
+            except StopIteration:
+                return
 
     def recorded(self) -> list[str]:
         return self.file.read_text(encoding="utf-8").splitlines()
@@ -117,7 +144,7 @@ class Transcript:
         shortened += said[len(recorded) :]
         if shortened == recorded:
             return ""
-        rows = list(self.rows())
+        rows = self.asked
         found = list(difflib.unified_diff(recorded, shortened, "recorded", "now", lineterm="", n=0))
         numbers = {int(line[3:7]) for line in found if re.match(r"[-+][=~] \d{4} ", line)}
         asked = [

@@ -47,6 +47,28 @@ def send_fields(
     return {**fields, "unitMode": False, "batch": False, **changes}
 
 
+def short_form(fields: Mapping[str, object]) -> dict[str, object]:
+    """`send_fields` with one-letter names: the header of 310, and of 320 on some brokers."""
+    names = (
+        "producerGroup topic defaultTopic defaultTopicQueueNums queueId sysFlag bornTimestamp flag properties "
+        "reconsumeTimes unitMode maxReconsumeTimes batch"
+    )
+    letters = dict(zip(names.split(), "abcdefghijklm", strict=True))
+    return {letters[name]: value for name, value in fields.items()}
+
+
+def inner_messages(messages: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The body of a batch: bodies, and their properties as text.
+
+    int32 size | magic | body CRC | flag | int32 + body | int16 + properties
+    """
+    parts = bytearray()
+    for body, text in messages:
+        rest = struct.pack(f">iiii{len(body)}sh{len(text)}s", 0, 0, 0, len(body), body, len(text), text)
+        parts += struct.pack(">i", 4 + len(rest)) + rest
+    return bytes(parts)
+
+
 def pull_fields(group: str, topic: str, queue_id: int = 0, /, **changes: object) -> dict[str, object]:
     """Header fields of PULL_MESSAGE (11) with its own subscription, which is never suspended."""
     fields: dict[str, object] = {
@@ -147,25 +169,10 @@ class RawClient:
         *,
         born_ms: int,
     ) -> Reply:
-        """SEND_BATCH_MESSAGE (320), its header in the one-letter form.
-
-        An inner message: int32 size | magic | body CRC | flag | int32 + body | int16 + properties
-        """
-        parts = bytearray()
-        for body, properties in messages:
-            text = property_text(properties).encode()
-            rest = struct.pack(f">iiii{len(body)}sh{len(text)}s", 0, 0, 0, len(body), body, len(text), text)
-            parts += struct.pack(">i", 4 + len(rest)) + rest
-        letters: dict[str, object] = {
-            "a": self.group,
-            "b": topic,
-            "c": "TBW102",
-            "d": 4,
-            "e": queue_id,
-            "f": 0,
-        }
-        letters |= {"g": born_ms, "h": 0, "i": "", "j": 0, "k": False, "m": True}
-        return self._must(320, bytes(parts), **letters)
+        """SEND_BATCH_MESSAGE (320)."""
+        inner = [(body, property_text(properties).encode()) for body, properties in messages]
+        fields = send_fields(self.group, topic, queue_id, {}, bornTimestamp=born_ms, batch=True)
+        return self._must(320, inner_messages(inner), **short_form(fields))
 
     def fill(self, topic: str, queues: Iterable[int], count: int, body: bytes = b"history") -> None:
         """count messages to each queue; returns when all can be pulled."""
