@@ -139,6 +139,7 @@ DOCUMENTS_OF_TESTERS = ("README.md", "docs/testing.md", "docs/faults.md")
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)  # a pytest of its own for each of a dozen examples
 @pytest.mark.parametrize("name", DOCUMENTS_OF_TESTERS)
 def test_examples_of_tests_pass_in_a_pytest_of_their_own(name: str, tmp_path: Path) -> None:
     """Those with coroutine tests need pytest-asyncio, as the document says; the others have pytest alone."""
