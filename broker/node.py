@@ -25,7 +25,7 @@ from .errors import StartError
 from .handler_modules import HANDLER_MODULES
 from .name_server.name_server import NameServer
 from .network.dispatch import BROKER, NAME_SERVER
-from .network.listening import close_all, port_of
+from .network.listening import FREE_PORT_TRIES, close_all, port_of
 from .network.server import Server
 from .network.server_context import Limits, Signer
 from .network.tls import Tls
@@ -214,8 +214,7 @@ class Node:
         # The name server keeps the wall's time, because a broker that it forgets is one that is silent now.
         config, clock = self._config, self._clock if self._timers is None else self._timers.clock
         server = self._new_server(BROKER.name, signer=signer_of(config))
-        port = await server.bind(self._host, config.listen_port)
-        fast = await self._bind_fast_port(port - 2)
+        port, fast = await self._bind_ports(server)
         self._ha_sockets = await bind_ha_port(config, self._host, port)
         self.bound_address = socket_address(reachable(self._host), port)
         host, advertised_port = (
@@ -241,20 +240,27 @@ class Node:
             await fast.serve(handlers, guard=guard, sends=sends, on_close=broker.connection_closed)
         await broker.start(self._ha_sockets)
 
-    async def _bind_fast_port(self, port: int) -> Server | None:
-        """Bind the second port of official brokers, to which clients with vipChannelEnabled connect; `None` if it is in
-        use."""
-        if port <= 0:
-            return None
-        fast = self._new_server(BROKER.name)
-        try:
-            await fast.bind(self._host, port)
-        except StartError as error:
-            if self._config.is_fast_port_required:
-                raise
-            _log.warning("%s; clients with vipChannelEnabled cannot connect", error)
-            return None
-        return fast
+    async def _bind_ports(self, server: Server) -> tuple[int, Server | None]:
+        """The main port, and the server of the second port of official brokers, two below, to which clients with
+        vipChannelEnabled connect: `None` if that is in use. Where the system chooses the first, it chooses again."""
+        config = self._config
+        port = await server.bind(self._host, config.listen_port)
+        if port <= 2:
+            return port, None
+        fast, tries = self._new_server(BROKER.name), 1 if config.listen_port else FREE_PORT_TRIES
+        while True:
+            tries -= 1
+            try:
+                await fast.bind(self._host, port - 2)
+                return port, fast
+            except StartError as error:
+                if not tries:
+                    if config.is_fast_port_required:
+                        raise
+                    _log.warning("%s; clients with vipChannelEnabled cannot connect", error)
+                    return port, None
+            server.unbind()
+            port = await server.bind(self._host, 0)
 
     def _new_server(self, name: str, signer: Signer | None = None) -> Server:
         config = self._config

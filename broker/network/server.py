@@ -94,6 +94,11 @@ class Server(Watchable):
         self._sockets += sockets
         return port_of(sockets)
 
+    def unbind(self) -> None:
+        """Give back what `bind` has opened."""
+        close_all(self._sockets)
+        self._sockets.clear()
+
     async def serve(
         self,
         handlers: Handlers,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.handler_modules import HANDLER_MODULES
+from pocketmq.broker.network.server import Server
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.pulling.pull_consumer import PullConsumer
 from pocketmq.client.values.message import Message
@@ -108,6 +109,27 @@ async def test_the_fast_port_serves_everything_but_reading(tmp_path: Path) -> No
         assert (await call(fast, 28)).code == 0
         reply = await call(fast, 11, {"consumerGroup": "g"})
         assert (reply.code, reply.remark) == (3, " request type 11 not supported")
+
+
+async def test_a_free_port_is_one_whose_fast_port_is_free_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bind, tried = Server.bind, list[int]()
+
+    async def bind_at_the_third_try(server: Server, host: str, port: int) -> int:
+        tried.append(port)
+        if port and sum(map(bool, tried)) < 3:
+            raise StartError("Address already in use")
+        return await bind(server, host, port)
+
+    monkeypatch.setattr(Server, "bind", bind_at_the_third_try)
+    async with running(make_node(tmp_path)) as node:
+        host, _, port = node.broker_address.rpartition(":")
+        assert [port == 0 for port in tried[-6:]] == [True, False] * 3
+        assert tried[-1] == int(port) - 2
+        assert (await call(node.broker_address, 28)).code == 0
+        assert (await call(f"{host}:{tried[-1]}", 28)).code == 0
+    assert not caplog.records
 
 
 @pytest.mark.parametrize(("emulate", "version", "code"), [(5, 513, 0), (4, 407, 3)])
