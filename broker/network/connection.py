@@ -1,9 +1,9 @@
 """One TCP connection, opened by either side: requests in, replies out, and our own requests to the peer.
 
-asyncio calls this class. One pass handles up to sixteen of the received frames and answers them with one write. The
-rest waits for the next loop iteration, so that the peer can process the first replies meanwhile, and other connections
-get their share. Large bodies are written as views, without a copy. `dispatch.py` has the table of handlers. Only the
-event loop's thread touches the state.
+asyncio calls this class. One pass handles up to sixteen of the received frames, or fewer that take `pass_seconds`, and
+answers them with one write. The rest waits for the next loop iteration, also if the peer has closed its side, so that
+the peer can process the first replies meanwhile, and other connections get their share. Large bodies are written as
+views, without a copy. `dispatch.py` has the table of handlers. Only the event loop's thread touches the state.
 
 Limits (`server_context.py`): a frame is at most 16 MiB. We stop reading from a peer that is too far ahead or does not
 read our replies; in the second case we also stop handling what it has already sent. At most `Limits.tasks` handlers and
@@ -12,6 +12,7 @@ read our replies; in the second case we also stop handling what it has already s
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from types import CoroutineType
@@ -29,7 +30,7 @@ from ..config.addresses import NO_HOST, packed_host
 from ..errors import OVERLOAD, PeerError, Refusal
 from .dispatch import HELD, Answer, Handler, Result
 from .listening import descriptor_of
-from .server_context import Calls, ServerContext
+from .server_context import AHEAD_BYTES, PASS_BYTES, PASS_FRAMES, Calls, ServerContext
 from .watch import ReplyBody
 
 _log = logging.getLogger("pocketmq.network")
@@ -38,15 +39,8 @@ SMALL_BODY_BYTES: Final = 1024
 """Bodies up to this size are joined with their header, and so are the pieces of a body if their mean size is at most
 this: handing a buffer to the socket costs more than copying it. Larger ones keep their own buffer."""
 
-PASS_FRAMES: Final = 16
-"""Frames handled in one pass, about 0.3 ms of sends. Fewer mean more loop iterations; more mean that the peer waits
-longer for its first replies."""
 MAX_REMARK: Final = 1000
 """Characters of a remark that says which error was raised; the error may quote the peer."""
-PASS_BYTES: Final = 256 * 1024
-"""Bytes of replies after which a pass ends: small requests may have large replies."""
-AHEAD_BYTES: Final = 256 * 1024
-"""Bytes read from a peer while its earlier frames wait to be handled; beyond that we stop reading from it."""
 
 ReplyT = TypeVar("ReplyT")
 
@@ -73,6 +67,7 @@ class Connection(asyncio.Protocol):
         self._ahead_bytes = 0
         self._is_scheduled = False
         self._is_unread = False
+        self._has_peer_closed = False
         self._in_pass = False
         self._at_pass_end: list[Callable[[], None]] = []
         self._flush_scheduled = False
@@ -108,6 +103,7 @@ class Connection(asyncio.Protocol):
     def _handle(self) -> None:
         """One pass. Frames beyond its limits wait for the next loop iteration."""
         unhandled, left = self._unhandled, PASS_FRAMES
+        until = time.perf_counter() + self._server.limits.pass_seconds
         self._in_pass = True
         try:
             while unhandled and left and self._out_bytes <= PASS_BYTES:
@@ -119,12 +115,15 @@ class Connection(asyncio.Protocol):
                     self.calls.reply_received(command)
                 else:
                     self.request_received(command)
+                    if time.perf_counter() > until:
+                        break
             while self._at_pass_end:
                 self._at_pass_end.pop()()
         finally:
             self._in_pass = False
             is_long = self._out_bytes > PASS_BYTES
-            if self._out:
+            # A reply to a peer that has closed both sides ends the connection, and requests would be lost.
+            if self._out and (is_long or not self._has_peer_closed or not unhandled):
                 self._flush()
         if unhandled:
             if is_long and self._transport is not None:
@@ -154,7 +153,9 @@ class Connection(asyncio.Protocol):
             return
         if self._unhandled:
             self._handle()
-        if not self._unhandled and not self._is_unread and not transport.is_closing():
+        if self._has_peer_closed and (self._is_unread or not self._unhandled):
+            self.close()
+        elif not (self._has_peer_closed or self._unhandled or self._is_unread or transport.is_closing()):
             self._ahead_bytes = 0
             transport.resume_reading()
 
@@ -168,10 +169,9 @@ class Connection(asyncio.Protocol):
         self._go_on()
 
     def eof_received(self) -> bool:
-        """Handle what the peer sent before it closed: a one-way sender writes and closes."""
-        while self._unhandled and not self._is_unread:
-            self._handle()
-        return False
+        """Go on with what the peer sent before it closed, if it sent more: a one-way sender writes and closes."""
+        self._has_peer_closed = True
+        return bool(self._unhandled) and not self._is_unread
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True

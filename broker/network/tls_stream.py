@@ -119,8 +119,7 @@ class TlsStream(asyncio.Protocol, asyncio.Transport):
         self._send()
         if plain:
             self._connection.data_received(plain)
-        if is_end:
-            self._connection.eof_received()
+        if is_end and not self._connection.eof_received():
             self._socket.close()
 
     def _read(self) -> tuple[bytes, bool]:

@@ -4,14 +4,15 @@ Frames and refusals over real sockets are in `tests/hostile/test_bad_input.py`.
 """
 
 import asyncio
+import time
 from collections.abc import Iterable
 from typing import Any, cast
 
 import pytest
-from pocketmq.broker.network.connection import AHEAD_BYTES, PASS_BYTES, PASS_FRAMES, Connection
+from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.network.dispatch import Answer, Call, Handlers
 from pocketmq.broker.network.server import Server
-from pocketmq.broker.network.server_context import Limits
+from pocketmq.broker.network.server_context import AHEAD_BYTES, PASS_BYTES, PASS_FRAMES, Limits
 from pocketmq.protocol.requests.offset import GetMaxOffset, GetMinOffset, OffsetReply
 from pocketmq.protocol.requests.topic import GetAllTopicConfig
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
@@ -106,10 +107,10 @@ class FakeTransport:
 
 
 def connect(
-    *, is_reader: bool = True, limits: Limits | None = None
+    *, is_reader: bool = True, unread_bytes: int = MAX_FRAME_BYTES, pass_seconds: float = 60
 ) -> tuple[Opaques, Connection, FakeTransport]:
     state = Opaques()
-    server = Server("test", version=0, limits=limits)
+    server = Server("test", version=0, limits=Limits(unread_bytes=unread_bytes, pass_seconds=pass_seconds))
     server.handlers = TABLE.bind(state)
     connection = Connection(server)
     transport = FakeTransport(connection, is_reader=is_reader)
@@ -223,11 +224,37 @@ async def test_one_way_requests_are_handled_though_the_peer_closed_after_them() 
     fields = {"topic": "t", "queueId": "0"}
     one_way = [Command(SMALL_CODE, opaque, ONEWAY_FLAG, fields=fields) for opaque in range(100)]
     connection.data_received(b"".join(map(encode_frame, one_way)))
-    assert not connection.eof_received()
-    transport.close()
+    assert connection.eof_received()
+    assert handled == list(range(PASS_FRAMES))
+    await turns(20)
+    assert transport.is_closing()
     connection.connection_lost(None)
     assert handled == list(range(100))
     assert not transport.answered
+
+
+async def test_a_peer_that_closed_its_side_gets_the_replies_at_the_end_and_is_closed() -> None:
+    handled, connection, transport = connect()
+    connection.data_received(frames(*[SMALL_CODE] * 100))
+    assert connection.eof_received()
+    assert len(transport.answered) == PASS_FRAMES
+    await turns(3)
+    assert len(transport.answered) == PASS_FRAMES
+    await turns(20)
+    assert transport.answered == handled == list(range(100))
+    assert transport.is_closing()
+
+
+async def test_a_pass_ends_with_the_request_that_exceeds_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter(range(1000))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(seconds))
+    handled, connection, _ = connect(pass_seconds=0.5)
+    connection.data_received(frames(*[SMALL_CODE] * 10))
+    assert handled == [0]
+    await turns(1)
+    assert handled == [0, 1]
+    await turns(10)
+    assert handled == list(range(10))
 
 
 async def test_large_answers_take_turns_with_other_connections() -> None:
@@ -243,7 +270,7 @@ async def test_large_answers_take_turns_with_other_connections() -> None:
 
 
 async def test_nothing_more_is_handled_for_a_peer_that_does_not_read() -> None:
-    handled, connection, transport = connect(is_reader=False, limits=Limits(unread_bytes=2 * PASS_BYTES))
+    handled, connection, transport = connect(is_reader=False, unread_bytes=2 * PASS_BYTES)
     connection.data_received(frames(*[BIG_CODE] * 1000))
     await turns(50)
     assert len(handled) == 8
@@ -255,7 +282,7 @@ async def test_nothing_more_is_handled_for_a_peer_that_does_not_read() -> None:
 
 
 async def test_peer_that_reads_again_gets_every_answer_once_and_in_order() -> None:
-    handled, connection, transport = connect(is_reader=False, limits=Limits(unread_bytes=PASS_BYTES))
+    handled, connection, transport = connect(is_reader=False, unread_bytes=PASS_BYTES)
     connection.data_received(frames(*[BIG_CODE, SMALL_CODE] * 20))
     for _ in range(20):
         await turns(3)
