@@ -4,6 +4,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from pocketmq.protocol.bodies.broker import TimerMetricsSerializeWrapper, TransactionMetricsSerializeWrapper
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupWrapper
 from pocketmq.protocol.bodies.offsets import ConsumerOffsetSerializeWrapper, DelayOffsetSerializeWrapper
 from pocketmq.protocol.bodies.topic_config import TopicConfigSerializeWrapper
@@ -20,9 +21,16 @@ _TABLES: Final[dict[str, type[Any]]] = {
     layout.GROUPS: SubscriptionGroupWrapper,
     layout.CONSUMER_OFFSETS: ConsumerOffsetSerializeWrapper,
     layout.DELAY_OFFSETS: DelayOffsetSerializeWrapper,
+    layout.TIMER_METRICS: TimerMetricsSerializeWrapper,
+    layout.TRANSACTION_METRICS: TransactionMetricsSerializeWrapper,
     layout.CONSUMER_FILTERS: dict,
+    layout.LIGHT_CONSUMER_OFFSETS: dict,
+    layout.CONSUMER_ORDER: dict,
+    layout.REQUEST_MODES: dict,
+    layout.USERS: dict,
+    layout.ACLS: dict,
 }
-"""The class that a start reads each file of `config/` into."""
+"""The class that a start reads each file of `config/` into; of those that belong to the broker only that it is JSON."""
 _Table = TypeVar("_Table")
 
 

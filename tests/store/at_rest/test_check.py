@@ -147,6 +147,14 @@ def test_a_table_that_says_what_cannot_be_is_named(root, table, text, what):
     assert_found(root, what)
 
 
+@pytest.mark.parametrize(
+    "name", ["timermetrics", "transactionMetrics", "consumerOrderInfo.json", "users.json"]
+)
+def test_every_table_that_a_start_reads_is_read(root, name):
+    (root / "config" / name).write_text('{"timingCount":{"orders":{"count":')
+    assert_found(root, f"{name}: is damaged")
+
+
 def test_what_is_missing_is_named(root):
     shutil.rmtree(root / QUEUE / "1")
     assert_found(root, "1: is missing; the log holds 30 messages of it")
