@@ -64,14 +64,16 @@ def check_names(options: Collection[str], allowed: Collection[str]) -> None:
 
 
 def check_store_options(options: Mapping[str, Any], *, checks_queues: bool) -> None:
-    """`OptionError` for an unknown name, and for a flag that is neither true nor false. `checks_queues` says whether
-    the table has the option `check_queues`."""
+    """`OptionError` for an unknown name, for a flag that is neither true nor false, and for a broker's name that is no
+    text. `checks_queues` says whether the table has the option `check_queues`."""
     if QUEUE_CHECK in options and not checks_queues:
         raise OptionError(QUEUE_CHECK, "is for table runs")
     check_names(options, (*STORE_OPTIONS, *([QUEUE_CHECK] if checks_queues else ())))
     for name in _FLAGS:
         if options.get(name) not in (None, True, False):
             raise OptionError(name, f"must be True or False, got {options[name]!r}")
+    if not isinstance(options.get("broker_name", ""), str | None):
+        raise OptionError("broker_name", f"must be a text, got {options[\'broker_name\']!r}")
 
 
 @contextmanager

@@ -188,7 +188,8 @@ class MappedFile:
                     os.close(descriptor)
             except OSError as error:
                 if error.errno not in disk.CANNOT_RESERVE:
-                    raise refused_by_system("make room in", self.path, error) from error
+                    act = f"make room for {stop - start} bytes in"
+                    raise refused_by_system(act, self.path, error) from error
                 stop = self.size
         self.reserved = stop
 

@@ -226,6 +226,7 @@ def test_damage_is_an_error_a_warning_or_a_row(tmp_path: Path) -> None:
         ({"columns": [5]}, "columns must be names, as a list or a text with commas, got [5]"),
         ({"colour": "red"}, "unknown option colour; the options are broker_name, on_corrupt, verify_crc"),
         ({"brokerName": "a"}, "unknown option brokerName; similar: broker_name; the options are"),
+        ({"broker_name": 5}, "broker_name must be a text, got 5"),
         ({"verify_crc": "no"}, "verify_crc must be True or False, got 'no'"),
         ({"check_queues": True}, "check_queues is for table runs"),
         ({"check_queues": True, "table": "stats"}, "check_queues is for table runs"),
