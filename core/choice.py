@@ -33,7 +33,7 @@ is_native: Final = _native is not None
 """Whether the functions in C are used."""
 
 
-def chosen(function: FunctionT) -> FunctionT:
+def choose(function: FunctionT) -> FunctionT:
     """The function of that name in C, which has the same signature; without it, the one in Python."""
     in_python[function.__name__] = function
     native: FunctionT = getattr(_native, function.__name__, function)

@@ -74,4 +74,4 @@ def _read_copy(
     return kind, record.queue_offset, int(number), record.born_timestamp, body, text
 
 
-read_copies = choice.chosen(read_copies)
+read_copies = choice.choose(read_copies)

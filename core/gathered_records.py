@@ -2,7 +2,7 @@
 
 import struct
 
-from .choice import chosen
+from .choice import choose
 
 _RECORDS = struct.Struct(">qi8x").iter_unpack
 
@@ -21,4 +21,4 @@ def gather_records(units: memoryview, log: memoryview, base: int) -> bytes:
     return b"".join(records)
 
 
-gather_records = chosen(gather_records)
+gather_records = choose(gather_records)

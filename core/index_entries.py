@@ -3,7 +3,7 @@
 import mmap
 import struct
 
-from .choice import chosen
+from .choice import choose
 from .records import KEY, KEY_BYTES
 
 END_TIMESTAMP_AT, END_POSITION_AT, SLOTS_USED_AT, SLOTS_AT = 8, 24, 32, 40
@@ -55,4 +55,4 @@ def add_entries(
     return empty
 
 
-add_entries = chosen(add_entries)
+add_entries = choose(add_entries)

@@ -5,7 +5,7 @@ import zlib
 from pocketmq.protocol.message.flags import HOSTS_IPV6
 from pocketmq.protocol.message.record import DISPATCH_HEAD, MAGIC_V1
 
-from .choice import chosen
+from .choice import choose
 
 _SHORTEST_TAIL = 3
 """Behind the body: the length of the topic in one byte, that of the properties in two."""
@@ -49,4 +49,4 @@ def scan_plain(view: memoryview, at: int, end: int, check_crc: bool, most: int) 
     return records
 
 
-scan_plain = chosen(scan_plain)
+scan_plain = choose(scan_plain)

@@ -30,7 +30,7 @@ def stored_text(text: bytes | memoryview, changes: Changes, buckets: int, has_fi
 
 def restate(text: bytes | memoryview, changes: Changes, buckets: int, has_final_separator: bool) -> bytes:
     """`stored_text` in Python. The one in C returns None for more than 96 properties, or if the text is not UTF-8."""
-    return text_of_map(_changed(text, changes), buckets, has_final_separator)
+    return text_of_map(_apply_changes(text, changes), buckets, has_final_separator)
 
 
 def read_values(text: bytes | memoryview, changes: Changes, names: tuple[str, ...]) -> tuple[str | None, ...]:
@@ -41,11 +41,11 @@ def read_values(text: bytes | memoryview, changes: Changes, names: tuple[str, ..
 
 def values_of(text: bytes | memoryview, changes: Changes, names: tuple[str, ...]) -> tuple[str | None, ...]:
     """`read_values` in Python. The one in C returns None where `restate` does."""
-    properties = _changed(text, changes)
+    properties = _apply_changes(text, changes)
     return tuple([properties.get(name) for name in names])
 
 
-def _changed(text: bytes | memoryview, changes: Changes) -> dict[str, str]:
+def _apply_changes(text: bytes | memoryview, changes: Changes) -> dict[str, str]:
     properties = decode_properties(text)
     for name, value in zip(changes[0::2], changes[1::2], strict=True):
         assert name is not None
@@ -101,9 +101,9 @@ def _form(
 _cached_form: Final = lru_cache(maxsize=2048)(_form)
 """Senders use few different sets of names."""
 
-_restate: Final[Callable[[bytes | memoryview, Changes, int, bool], bytes | None]] = choice.chosen(restate)
+_restate: Final[Callable[[bytes | memoryview, Changes, int, bool], bytes | None]] = choice.choose(restate)
 _values_of: Final[Callable[[bytes | memoryview, Changes, tuple[str, ...]], tuple[str | None, ...] | None]] = (
-    choice.chosen(values_of)
+    choice.choose(values_of)
 )
-_map_of_text: Final[Callable[[bytes | memoryview], dict[str, str] | None]] = choice.chosen(map_of_text)
-_text_of_map: Final[Callable[[dict[str, str], int, bool], bytes | None]] = choice.chosen(text_of_map)
+_map_of_text: Final[Callable[[bytes | memoryview], dict[str, str] | None]] = choice.choose(map_of_text)
+_text_of_map: Final[Callable[[dict[str, str], int, bool], bytes | None]] = choice.choose(text_of_map)

@@ -21,7 +21,7 @@ struct item {
     struct span constants, born_host, store_host, topic;
     long long keys_start, tags_start, queue_offset, born_timestamp, prepared_offset, code;
     int32_t queue_id;
-    int has_code, is_batch, is_in_queue;
+    int has_code, is_batch, is_queued;
     Py_buffer body;
     struct span text;
     Py_ssize_t around, bytes, records;
@@ -175,7 +175,7 @@ static int number_item(struct listed *listed, struct item *item, int64_t positio
         object = PyDict_GetItemWithError(queues, item->queue_number);
     if (object == NULL)
         return PyErr_Occurred() ? -1 : NO_QUEUE;
-    if (!item->is_in_queue)
+    if (!item->is_queued)
         return STORED_ALL;
     Py_ssize_t i = listed->queue_count;
     while (i > 0 && listed->queues[i - 1].object != object)
@@ -320,7 +320,7 @@ static int read_item(PyObject *message, struct item *item)
     item->born_timestamp = PyLong_AsLongLong(PyTuple_GET_ITEM(message, 4));
     item->prepared_offset = PyLong_AsLongLong(PyTuple_GET_ITEM(message, 5));
     item->topic_name = PyTuple_GET_ITEM(head, 6), item->queue_number = PyTuple_GET_ITEM(message, 1);
-    item->is_in_queue = PyObject_IsTrue(PyTuple_GET_ITEM(head, 7));
+    item->is_queued = PyObject_IsTrue(PyTuple_GET_ITEM(head, 7));
     item->delays = PyTuple_GET_ITEM(head, 8);
     item->has_code = code != Py_None;
     item->code = item->has_code ? PyLong_AsLongLong(code) : 0;

@@ -38,7 +38,7 @@ class Head(NamedTuple):
     tags_start: int
     """The same before tags."""
     topic: str
-    is_in_queue: bool
+    is_queued: bool
     """Prepared and rollback records are in no queue and take no number."""
     delays_ms: tuple[int, ...] = ()
     """Of the levels from 1 on, for messages of the schedule topic: their tags code is the time when they are due."""
@@ -134,7 +134,7 @@ def pack_records(
             stop = Stop.NO_QUEUE
         if stop is not Stop.NO_MORE or queue is None:
             break
-        first = queue.next_offset if head.is_in_queue else 0
+        first = queue.next_offset if head.is_queued else 0
         own = _records_of(message, elements, first, base + at, store_timestamp)
         packed = b"".join([record.data for record in own])
         memory[at : at + 4] = bytes(4)
@@ -142,14 +142,14 @@ def pack_records(
         memory[at : at + 4] = packed[:4]
         at += len(packed)
         records += own
-        runs.append((queue if head.is_in_queue else None, first, len(elements)))
+        runs.append((queue if head.is_queued else None, first, len(elements)))
         texts.append(text)
-        if head.is_in_queue:
+        if head.is_queued:
             queue.next_offset = first + len(elements)
     entries = b"".join([record.entry for record in records])
     keys = b"".join([record.keys for record in records])
     positions, sizes = [record.position for record in records], [len(record.data) for record in records]
-    return stop, runs, positions, sizes, entries, keys, texts, _added(runs, positions, sizes, entries)
+    return stop, runs, positions, sizes, entries, keys, texts, _list_added(runs, positions, sizes, entries)
 
 
 class _Record(NamedTuple):
@@ -205,7 +205,7 @@ def _records_of(
     return records
 
 
-def _added(runs: list[Run], positions: list[int], sizes: list[int], entries: bytes) -> list[Added]:
+def _list_added(runs: list[Run], positions: list[int], sizes: list[int], entries: bytes) -> list[Added]:
     """What is added to each queue."""
     found: dict[int, Added] = {}
     number = 0
@@ -277,4 +277,4 @@ def record_count(message: Message) -> int:
 
 
 pack_in_python = pack_records
-pack_records = choice.chosen(pack_records)
+pack_records = choice.choose(pack_records)

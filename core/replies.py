@@ -46,4 +46,4 @@ def fill_replies(
     return frames
 
 
-reply_frames = choice.chosen(fill_replies)
+reply_frames = choice.choose(fill_replies)

@@ -317,5 +317,5 @@ def messages_of(
     return messages
 
 
-_read_sends = choice.chosen(read_sends)
-_messages_of = choice.chosen(messages_of)
+_read_sends = choice.choose(read_sends)
+_messages_of = choice.choose(messages_of)

@@ -7,7 +7,7 @@
                               what is left
 
 In every case the messages in the log stay readable. Not here: what a full disk means for dispatch
-(`appending.py`). Owner: the event-loop thread, except `disk_failed`, which the flusher calls.
+(`appending.py`). Owner: the event-loop thread, except `record_disk_failure`, which the flusher calls.
 """
 
 import logging
@@ -92,7 +92,7 @@ class Admission:
         self.is_disk_used_up = disk_is_used_up
         self._decide()
 
-    def disk_failed(self, error: DiskFailedError) -> None:
+    def record_disk_failure(self, error: DiskFailedError) -> None:
         """In the flusher's thread: written bytes may not be on disk, and a second try would not show it."""
         self.disk_failure = str(error)
         self.accepting = False

@@ -1,9 +1,9 @@
 """Appending: messages become records in the log and are dispatched, or are refused with the official status.
 
 One message is a batch of one. Under ASYNC_FLUSH dispatch follows at once; under SYNC_FLUSH, as in 5.3 and later, once
-the disk has the records (`catch_up`). When the disk is full, the records in the log stay; they are dispatched, and more
-messages are accepted, once there is room. Official class: the put side of DefaultMessageStore. Owner: the event-loop
-thread.
+the disk has the records (`dispatch_visible`). When the disk is full, the records in the log stay; they are dispatched,
+and more messages are accepted, once there is room. Official class: the put side of DefaultMessageStore. Owner: the
+event-loop thread.
 """
 
 import logging
@@ -23,8 +23,8 @@ from .config import StoreConfig
 from .errors import StoreError
 from .log.commit_log import CommitLog
 from .log.record_heads import RecordHeads
+from .lookup.deferred_dispatch import DeferredDispatch
 from .lookup.dispatch import Dispatcher
-from .lookup.held_dispatch import HeldDispatch
 from .lookup.key_index import KeyIndex
 from .lookup.light_queues import have_room_for, number_light_queues
 from .lookup.log_dispatch import LogDispatch
@@ -73,7 +73,7 @@ class Appending:
             config.flush_disk_type == "SYNC_FLUSH" and config.emulate == 5 and not config.read_uncommitted
         )
         self.dispatches_at_once = not self._waits_for_disk
-        self._held = HeldDispatch(dispatcher)
+        self._deferred = DeferredDispatch(dispatcher)
         self.statistics = PutStatistics()
         self.after_append: Callable[[], None] | None = None
         """Called after each append, if set."""
@@ -84,7 +84,7 @@ class Appending:
         """What messages with these fields share. Raises RefusedError for a topic or host that no record can hold."""
         return self._heads.find(topic, flag, sys_flag, born_host, store_host, reconsume_times)
 
-    def packed(self, message: NewMessage) -> Message:
+    def pack_message(self, message: NewMessage) -> Message:
         """The message as `append_all` wants it. Raises RefusedError for a topic or host that no record can hold."""
         head = self._heads.find(
             message.topic,
@@ -109,10 +109,10 @@ class Appending:
     def append(self, message: NewMessage) -> AppendResult:
         """Store one message. Never raises for a message: the status says what was wrong with it."""
         try:
-            placed = self.append_all([self.packed(message)])
+            placed = self.append_all([self.pack_message(message)])
         except RefusedError as error:
             self.statistics.failed += 1
-            return AppendResult(self._refused(message.topic, error))
+            return AppendResult(self._handle_refusal(message.topic, error))
         if placed.refusal is not None:
             return AppendResult(placed.refusal)
         return AppendResult(
@@ -128,7 +128,7 @@ class Appending:
         started_ns, now_ms = time.perf_counter_ns(), self._now_ms()
         if not self._admission.accepting and not self._has_room_again(messages[0]):
             self.statistics.failed += 1
-            return _joined([], now_ms, PutStatus.SERVICE_NOT_AVAILABLE)
+            return _join_parts([], now_ms, PutStatus.SERVICE_NOT_AVAILABLE)
         placed = (
             self._append_with_light_queues(messages, now_ms)
             if self._has_light_queues
@@ -149,14 +149,14 @@ class Appending:
             try:
                 placed = self._append_some(messages, now_ms)
             except RefusedError as error:
-                refusal = self._refused(messages[0][0].topic, error)
+                refusal = self._handle_refusal(messages[0][0].topic, error)
                 break
             done = len(placed.runs)
             if done == len(messages) and not parts:
                 return placed
             parts.append(placed)
             messages = messages[done:]
-        return _joined(parts, now_ms, refusal)
+        return _join_parts(parts, now_ms, refusal)
 
     def _append_with_light_queues(self, messages: list[Message], now_ms: int) -> Placed:
         numbered, light, refusal = self._number_light_queues(messages)
@@ -184,7 +184,7 @@ class Appending:
             except (StoreError, OSError) as error:
                 self._pause(error)  # safe in the log, so it counts as stored, but no reader can find it yet
         else:
-            self._held.hold(placed)
+            self._deferred.defer(placed)
         return placed
 
     def _append_prepared(self, messages: list[Message], stop: int, now_ms: int) -> Packed:
@@ -267,7 +267,7 @@ class Appending:
             raise RefusedError(PutStatus.MESSAGE_ILLEGAL, f"there is no queue {queue_id} of {topic!r}")
         self._queues.get_or_create(topic, queue_id)
 
-    def _refused(self, topic: str, error: RefusedError) -> PutStatus:
+    def _handle_refusal(self, topic: str, error: RefusedError) -> PutStatus:
         if error.status is PutStatus.SERVICE_NOT_AVAILABLE:
             self._pause(error)
         else:
@@ -279,20 +279,20 @@ class Appending:
         """Log position up to which records may be visible: on disk, or under ASYNC_FLUSH and in 4.9 all."""
         return self._log.files.flushed if self._waits_for_disk else self._log.end
 
-    def catch_up(self) -> bool:
+    def dispatch_visible(self) -> bool:
         """Dispatch the records that may be visible; False if the disk refuses a write."""
         try:
             limit = self.visible_limit
-            self._held.run(limit)
+            self._deferred.run(limit)
             self._log_dispatch.run(limit)
         except (StoreError, OSError) as error:
             self._pause(error)
             return False
         return True
 
-    def forget_held(self) -> None:
+    def forget_deferred(self) -> None:
         """Read what waits for the disk from the log: its queues are being deleted."""
-        self._held.clear()
+        self._deferred.clear()
 
     def _pause(self, error: Exception) -> None:
         self._admission.pause(error)
@@ -300,7 +300,7 @@ class Appending:
 
     def _has_room_again(self, message: Message) -> bool:
         """For a store that refuses messages: True if only room on disk was missing and this one fits now."""
-        if not self._admission.may_look_again or not self.catch_up():
+        if not self._admission.may_look_again or not self.dispatch_visible():
             return False
         try:
             self._log.make_room(message)
@@ -312,7 +312,7 @@ class Appending:
         return self._admission.resume()
 
 
-def _joined(parts: list[Placed], store_timestamp: int, refusal: PutStatus | None = None) -> Placed:
+def _join_parts(parts: list[Placed], store_timestamp: int, refusal: PutStatus | None = None) -> Placed:
     """What the parts of one append stored."""
     joined = Placed([], [], [], parts[-1].end if parts else 0, store_timestamp, b"", b"", [], [], refusal)
     for part in parts:

@@ -112,7 +112,7 @@ class MessageStore:
         )
         appending = self._appending
         self.append, self.append_all = appending.append, appending.append_all
-        self.head, self.packed = appending.head, appending.packed
+        self.head, self.pack_message = appending.head, appending.pack_message
         self.statistics = appending.statistics
         budget = MemoryBudget(config)
         self.reader = MessageReader(config, self.log, self._queues, self._index, budget)
@@ -170,7 +170,7 @@ class MessageStore:
                 self._log_dispatch,
             ).run(
                 clean=clean,
-                intact=clean or self._abort.only_process_died(),
+                intact=clean or self._abort.has_only_process_died(),
                 marks_are_ours=self._abort.is_ours(),
             )
             self._abort.create()
@@ -189,7 +189,7 @@ class MessageStore:
             self._dispatcher,
             checkpoint,
             self._after_log_flush,
-            self._disk_failed,
+            self._record_disk_failure,
         )
         self._dispatcher.on_arrivals = self._on_arrivals
         self._decide_after_append()
@@ -246,9 +246,9 @@ class MessageStore:
         if self._call_soon is not None and (self._waits_for_flush or not self._appending.dispatches_at_once):
             self._call_soon(self.dispatch_flushed)
 
-    def _disk_failed(self, error: DiskFailedError) -> None:
+    def _record_disk_failure(self, error: DiskFailedError) -> None:
         """In the flusher's thread."""
-        self.admission.disk_failed(error)
+        self.admission.record_disk_failure(error)
         self._abort.mark_unclean()
         if self._call_soon is not None and self._waits_for_flush:
             self._call_soon(self.dispatch_flushed)
@@ -261,11 +261,11 @@ class MessageStore:
         if self.on_copied_flushed is not None:
             self.on_copied_flushed()
         elif self._flusher is not None and not self._appending.dispatches_at_once:
-            self._appending.catch_up()
+            self._appending.dispatch_visible()
         if self.on_flushed is not None and self._waits_for_flush:
             self.on_flushed()
 
-    def when_flushed(self, position: int, callback: OnFlushed) -> None:
+    def call_when_flushed(self, position: int, callback: OnFlushed) -> None:
         """Call back once the log is on disk up to `position`: True, or False if the disk refused.
 
         The call comes from the flusher's thread, one pass for all that wait; or at once, from here, if the disk has
@@ -273,7 +273,7 @@ class MessageStore:
         """
         if self._flusher is None:
             raise StoreClosedError(f"store {self.config.root} is not open")
-        self._flusher.when_flushed(position, callback)
+        self._flusher.call_when_flushed(position, callback)
 
     def force_log(self, position: int) -> None:
         """Return once the log is on disk up to `position`; any thread but the flusher's. Raises StoreError, OSError."""
@@ -376,7 +376,7 @@ class MessageStore:
 
     def delete_topic_queues(self, topic: str) -> bool:
         """Delete the queues of a topic; its records stay in the log until that part is deleted."""
-        self._appending.forget_held()
+        self._appending.forget_deferred()
         return self._queues.delete_topic(topic)
 
     def delete_expired_queues(self, is_kept: Callable[[str], bool]) -> int:

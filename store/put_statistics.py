@@ -29,9 +29,9 @@ class PutStatistics:
         self.bytes += size
         elapsed_ns = time.perf_counter_ns() - started_ns
         if elapsed_ns >= SLOW_NS:
-            self.record_slow(elapsed_ns // SLOW_NS)
+            self.count_slow_append(elapsed_ns // SLOW_NS)
 
-    def record_slow(self, elapsed_ms: int) -> None:
+    def count_slow_append(self, elapsed_ms: int) -> None:
         """Note an append of a millisecond or more."""
         self.entire_time_max_ms = max(self.entire_time_max_ms, elapsed_ms)
         for number, limit_ms in enumerate(PUT_TIME_LIMITS_MS[1:]):

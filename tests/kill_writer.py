@@ -73,7 +73,7 @@ def write(root: str, mode: str, seed: str) -> None:
 
 def wait_for_disk(store: MessageStore) -> None:
     done = threading.Event()
-    store.when_flushed(store.log_end, lambda is_safe: done.set() if is_safe else None)
+    store.call_when_flushed(store.log_end, lambda is_safe: done.set() if is_safe else None)
     assert done.wait(30)
 
 

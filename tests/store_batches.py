@@ -49,7 +49,7 @@ def records_of(
 def batch_of(store: MessageStore, messages: list[NewMessage]) -> Message:
     """The messages as `append_all` wants a batch: they share what the first has, but flag, body and properties."""
     elements = [BatchElement(message.flag, message.body, message.properties) for message in messages]
-    head, queue_id, _, _, *rest = store.packed(messages[0])
+    head, queue_id, _, _, *rest = store.pack_message(messages[0])
     return (head, queue_id, encode_batch(elements), None, *rest)
 
 
@@ -85,6 +85,6 @@ class Arrivals:
 def dispatch_flushed(store: MessageStore, *, from_log: bool) -> None:
     """The disk has everything: without what is held for it, the messages are read from the log."""
     if from_log:
-        store._appending.forget_held()
+        store._appending.forget_deferred()
     store.log.files.flushed = store.log_end  # waiting for the disk takes long
     store.dispatch_flushed()

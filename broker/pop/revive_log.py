@@ -219,7 +219,7 @@ class ReviveLog:
         store, messages = self._state.store, []
         for record in records:
             try:
-                messages.append(store.packed(self._message(record)))
+                messages.append(store.pack_message(self._message(record)))
             except Refusal as refusal:
                 refusals.append(refusal)
             else:

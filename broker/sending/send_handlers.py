@@ -259,7 +259,7 @@ def _prepare_one(
         time_if_asked(sending.delayed, message)
         handle = recall_handle(sending.config, message)
     try:
-        packed = sending.store.packed(message)
+        packed = sending.store.pack_message(message)
     except RefusedError as error:
         raise refusal_of(sending.config, error.status) from error
     if queue_id != send.queue_id:

@@ -221,7 +221,7 @@ class Ends:
         if may_wait:
             message = time_if_asked(self._delayed, delay_if_asked(self._delayed, message))
         try:
-            return self._state.store.packed(message)
+            return self._state.store.pack_message(message)
         except RefusedError as error:
             raise _refused_commit(self._config, error.status) from error
 

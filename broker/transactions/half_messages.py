@@ -148,7 +148,7 @@ class HalfMessages:
         """Names half messages of a queue that have ended."""
         message = own_message(self._state, OP_HALF_TOPIC, queue_id, text.encode(), ())
         message.properties, message.changes = self._op_text, None
-        return self._state.store.packed(message)
+        return self._state.store.pack_message(message)
 
 
 def _log_refused(refusal: PutStatus) -> None:

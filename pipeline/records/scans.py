@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pocketmq.core.choice import chosen
+from pocketmq.core.choice import choose
 from pocketmq.protocol.message.flags import BORN_HOST_IPV6, STORE_HOST_IPV6
 from pocketmq.protocol.message.record import (
     IPV4_HOST_BYTES,
@@ -214,6 +214,6 @@ def _number_topics(raw: npt.NDArray[np.uint8], numbers: Ints) -> list[bytes]:
     return topics
 
 
-scan_records = chosen(scan_records)
-read_records_at = chosen(read_records_at)
-list_pairs = chosen(list_pairs)
+scan_records = choose(scan_records)
+read_records_at = choose(read_records_at)
+list_pairs = choose(list_pairs)

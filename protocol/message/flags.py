@@ -50,7 +50,7 @@ def with_transaction_type(sys_flag: int, transaction: int) -> int:
     return (sys_flag & ~TRANSACTION_MASK) | transaction
 
 
-def is_in_queue(sys_flag: int) -> bool:
+def is_queued(sys_flag: int) -> bool:
     """True if the record has a unit in its queue: ordinary and committed messages have, half messages and rollbacks
     have none."""
     return not sys_flag & TRANSACTION_PREPARED

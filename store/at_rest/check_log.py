@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from pocketmq.protocol.message.flags import is_in_queue
+from pocketmq.protocol.message.flags import is_queued
 from pocketmq.protocol.message.record import (
     BLANK,
     measure_record,
@@ -80,7 +80,7 @@ class LogCheck:
             self._findings.damage(
                 self._log.directory, f"the record at {position} says its position is {own_position}", "none"
             )
-        if is_in_queue(sys_flag_of(record)):
+        if is_queued(sys_flag_of(record)):
             number = queue_offset_of(record)
             place = topic, queue_id = topic_of(record), queue_id_of(record)
             if is_possible_place(topic, queue_id, number):

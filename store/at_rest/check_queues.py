@@ -52,7 +52,7 @@ class QueueCheck:
                 directory, f"the log still holds {len(records)} messages of this deleted topic"
             )
             return
-        position, _ = records.placed(len(records) - 1)
+        position, _ = records.place_of(len(records) - 1)
         if position < created_again:
             self._findings.remark(directory, OF_FORMER_TOPIC.format(len(records)))
             return
@@ -70,7 +70,7 @@ class QueueCheck:
         for place in known:
             records = self._records.get(place)
             if records is not None and records.older:
-                topic, (position, _) = place[0], records.placed(0)
+                topic, (position, _) = place[0], records.place_of(0)
                 again[topic] = min(again.get(topic, position), position)
         return again
 
@@ -104,7 +104,7 @@ class QueueCheck:
         if records.older:
             self._findings.remark(queue.directory, OF_FORMER_TOPIC.format(records.older))
         for number in sorted(number for number in missing if number >= first)[:MOST_OF_A_KIND]:
-            position, _ = records.placed(records.index(number))
+            position, _ = records.place_of(records.index(number))
             self._findings.damage(
                 queue.directory,
                 f"has no unit {number}; the record is at position {position}",
@@ -122,7 +122,7 @@ class QueueCheck:
             if unit == BLANK_UNIT or position < self._log.start or is_light:
                 continue
             index = records.index(number)
-            if index >= 0 and records.placed(index) == (position, size):
+            if index >= 0 and records.place_of(index) == (position, size):
                 found[index] = 1
             elif position >= self._report.log_end:
                 self._findings.damage(

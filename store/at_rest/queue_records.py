@@ -51,7 +51,7 @@ class QueueRecords:
         at = bisect_left(self._numbers, number)
         return at if at < len(self._numbers) and self._numbers[at] == number else -1
 
-    def placed(self, index: int) -> Placed:
+    def place_of(self, index: int) -> Placed:
         return self._positions[index], self._sizes[index]
 
     def number(self, index: int) -> int:

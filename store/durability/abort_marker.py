@@ -36,7 +36,7 @@ class AbortMarker:
         except OSError:
             return False
 
-    def only_process_died(self) -> bool:
+    def has_only_process_died(self) -> bool:
         """True if this program left `abort` in this directory since the machine was started."""
         try:
             words = self._path.read_text().split()
@@ -57,7 +57,7 @@ class AbortMarker:
         disk.force_directory(self._path.parent)
 
     def mark_unclean(self) -> None:
-        """Memory and disk differ: keep the marker, but make `only_process_died` false. Never raises."""
+        """Memory and disk differ: keep the marker, but make `has_only_process_died` false. Never raises."""
         try:
             with self._path.open("w") as file:
                 file.write(str(os.getpid()))

@@ -72,7 +72,7 @@ class LogDamage:
         self._crc_bytes = CRC_PROPERTY_BYTES if has_crc else 0
         self.placeholders = 0
 
-    def sound_behind(self, file: MappedFile, at: int) -> int | None:
+    def find_sound_record(self, file: MappedFile, at: int) -> int | None:
         """The byte of a file, behind `at`, where the next sound record or the filler begins; None without one.
 
         The bytes inside a record that a queue points to are never taken for a record.
@@ -104,7 +104,7 @@ class LogDamage:
             return INVALID
         return self._measure(file, at)
 
-    def end_of_known(self, file: MappedFile, at: int) -> int:
+    def find_known_end(self, file: MappedFile, at: int) -> int:
         """Where the last record ends that a queue points to from byte `at` of a file on, or that at `at`, if its head
         is sound; `at` if there is none."""
         ends = [unit[0] + unit[1] - file.base for unit in self._units(file, at)]
@@ -119,7 +119,7 @@ class LogDamage:
         """
         pieces = self._pieces(file, at, end, store_timestamp)
         if not all(pieces):
-            pieces = [self._rolled_back(file.base + at, end - at, store_timestamp)]
+            pieces = [self._make_rollback(file.base + at, end - at, store_timestamp)]
         data = b"".join(pieces)
         if not data:
             return False
@@ -150,7 +150,7 @@ class LogDamage:
                 break
             else:
                 size = min((place for place in units if at < place < end), default=end) - at
-                piece = self._rolled_back(file.base + at, size, store_timestamp)
+                piece = self._make_rollback(file.base + at, size, store_timestamp)
             pieces.append(piece)
             at += size
         return pieces
@@ -163,7 +163,7 @@ class LogDamage:
         record = decode_record(file.view, at)
         return size if is_possible_place(record.topic, record.queue_id, record.queue_offset) else INVALID
 
-    def _rolled_back(self, position: int, size: int, store_timestamp: int) -> bytes:
+    def _make_rollback(self, position: int, size: int, store_timestamp: int) -> bytes:
         topic = DAMAGED_TAG[: max(size - MIN_RECORD_BYTES - self._crc_bytes, 0)]
         record = Record(
             topic, 0, 0, position, b"", b"", 0, TRANSACTION_ROLLBACK, store_timestamp=store_timestamp

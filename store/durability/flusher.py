@@ -45,7 +45,7 @@ longer than messages should wait: a short sleep after every _QUEUES_IN_A_TURN qu
 
 
 class Flusher:
-    """Owner: its own thread, in `run_pass`. The event-loop thread calls `start`, `stop`, `wake` and `when_flushed`."""
+    """Owner: its own thread, in `run_pass`; the event loop calls `start`, `stop`, `wake`, `call_when_flushed`."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Flusher:
         """Drop the map of a deleted file in a later pass, one a pass: freeing a large file takes long."""
         self._to_release.append(memory)
 
-    def when_flushed(self, position: int, callback: OnFlushed) -> None:
+    def call_when_flushed(self, position: int, callback: OnFlushed) -> None:
         """Call back once the log is on disk up to `position` (True), or could not be forced (False).
 
         Called at once, in the caller's thread, if the disk has it; else from the flusher's thread. There is no
@@ -156,7 +156,7 @@ class Flusher:
                 self._flush_log(least_pages=0)
             return
         answers: SimpleQueue[bool] = SimpleQueue()
-        self.when_flushed(position, answers.put)
+        self.call_when_flushed(position, answers.put)
         if not answers.get():
             raise self.disk_failure or StoreError(f"the log was not forced up to {position}")
 

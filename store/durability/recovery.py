@@ -22,7 +22,7 @@ from itertools import islice, takewhile
 
 import msgspec
 from pocketmq.core.plain_records import LoggedRecord
-from pocketmq.protocol.message.flags import is_in_queue
+from pocketmq.protocol.message.flags import is_queued
 from pocketmq.protocol.message.record import (
     BLANK,
     INVALID,
@@ -241,7 +241,7 @@ class Recovery:
             replaced = -1
             while True:
                 at, last_valid = self._scan_records(file, at, begin, dispatch_from, last_valid)
-                damaged_to = self._damaged_to(file, at) if at > replaced else None
+                damaged_to = self._find_damage_end(file, at) if at > replaced else None
                 if damaged_to is None:
                     break
                 replaced, before = at, last_valid - file.base
@@ -272,15 +272,16 @@ class Recovery:
             self._log_progress(begin, last_valid)
         return at, last_valid
 
-    def _damaged_to(self, file: MappedFile, at: int) -> int | None:
+    def _find_damage_end(self, file: MappedFile, at: int) -> int | None:
         """Where the damage ends that begins at a byte of a file; None if the filler is there, or the log's end."""
         if self._measure(file, at) == BLANK:
             return None
-        end = self._damage.sound_behind(file, at)
+        end = self._damage.find_sound_record(file, at)
         if end is None:
             later = self._log.files.from_position(file.base + file.size)
             if any(
-                self._measure(one, 0) > 0 or self._damage.sound_behind(one, 0) is not None for one in later
+                self._measure(one, 0) > 0 or self._damage.find_sound_record(one, 0) is not None
+                for one in later
             ):
                 end = file.size
         if end is not None:
@@ -289,7 +290,7 @@ class Recovery:
             self._cuts_sound = True
             return None
         if file.base + at < self._known_end:
-            end = self._damage.end_of_known(file, at)
+            end = self._damage.find_known_end(file, at)
         return end if end is not None and end > at else None
 
     def _lacking(self, records: list[LoggedRecord], base: int, dispatch_from: int) -> list[LoggedRecord]:
@@ -325,7 +326,7 @@ class Recovery:
         if self._has_light_queues:
             return False
         _, _, queue_id, queue_offset, sys_flag, _, topic, _ = record
-        if not is_in_queue(sys_flag):
+        if not is_queued(sys_flag):
             return True
         queue = self._queues_by_topic.get(topic, {}).get(queue_id)
         unit = queue.unit(queue_offset) if queue is not None else None

@@ -115,7 +115,7 @@ class MappedFile:
         disk.advise(self.memory, "MADV_RANDOM")
         self._view = memoryview(self.memory)
         if self._maps is not None:
-            self._maps.opened(self, evicts=evicts)
+            self._maps.add(self, evicts=evicts)
 
     @property
     def is_mapped(self) -> bool:
@@ -125,7 +125,7 @@ class MappedFile:
         """Drop the map. The next read makes it again, the next write reserves room again."""
         self.reserved = 0
         if self._maps is not None:
-            self._maps.closed(self)
+            self._maps.remove(self)
         if self.is_mapped:
             del self._view, self.memory
 

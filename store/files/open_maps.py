@@ -46,7 +46,7 @@ class OpenMaps:
     def __len__(self) -> int:
         return len(self._open)
 
-    def opened(self, file: Mapped, *, evicts: bool = True) -> None:
+    def add(self, file: Mapped, *, evicts: bool = True) -> None:
         """A file was mapped: beyond the bound, unmap the oldest. Without `evicts`, the owner does it at its next."""
         with self._lock:
             self._open[file] = file.written
@@ -63,7 +63,7 @@ class OpenMaps:
             self._open[file] = file.written
         return next(iter(self._open))
 
-    def closed(self, file: Mapped) -> None:
+    def remove(self, file: Mapped) -> None:
         with self._lock:
             self._open.pop(file, None)
 

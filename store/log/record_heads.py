@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pocketmq.core.records import Head
-from pocketmq.protocol.message.flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK, is_in_queue
+from pocketmq.protocol.message.flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK, is_queued
 from pocketmq.protocol.message.record import (
     MAGIC_V1,
     MAGIC_V2,
@@ -72,7 +72,7 @@ class RecordHeads:
             keys_start,
             tags_start,
             topic,
-            is_in_queue(sys_flag),
+            is_queued(sys_flag),
             self._delays_ms if topic == SCHEDULE_TOPIC else (),
         )
 

@@ -7,6 +7,6 @@ light_queues.py      one record in several queues (%LMQ%)
 index_file.py        one file of the index
 key_index.py         the index: the keys of a message, the file they are added to, queries
 dispatch.py          adds just appended records to queue and index, and announces them
-held_dispatch.py     what waits for the disk before it is dispatched
+deferred_dispatch.py     what waits for the disk before it is dispatched
 log_dispatch.py      reads records back from the log and dispatches them, many at a time
 """

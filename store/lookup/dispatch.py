@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pocketmq.core.plain_records import LoggedRecord
 from pocketmq.core.properties import read_properties
 from pocketmq.core.records import delivery_time
-from pocketmq.protocol.message.flags import is_in_queue
+from pocketmq.protocol.message.flags import is_queued
 from pocketmq.protocol.message.properties import TAGS, tags_code
 from pocketmq.protocol.message.record import properties_of
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
@@ -132,7 +132,7 @@ class Dispatcher:
         """
         _, size, queue_id, queue_offset, sys_flag, store_timestamp, topic_bytes, text = record
         topic = self.topic_of(topic_bytes)
-        in_queue = is_in_queue(sys_flag)
+        in_queue = is_queued(sys_flag)
         if in_queue and not is_possible_place(topic, queue_id, queue_offset):
             logger.error(
                 "the record at log position %d is damaged: it names offset %d of %r, queue %d; it is in no queue",

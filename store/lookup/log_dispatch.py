@@ -13,7 +13,7 @@ from operator import itemgetter
 
 from pocketmq.core.plain_records import LoggedRecord
 from pocketmq.core.properties import read_properties
-from pocketmq.protocol.message.flags import is_in_queue
+from pocketmq.protocol.message.flags import is_queued
 from pocketmq.protocol.message.record import BLANK, measure_record
 
 from ..config import StoreConfig
@@ -146,7 +146,7 @@ class LogDispatch:
             position = base + at
             end = position + size
             properties = read_properties(properties_bytes)
-            if is_in_queue(sys_flag):
+            if is_queued(sys_flag):
                 tail = self._tails.get((topic_bytes, queue_id)) or self._tail(topic_bytes, queue_id)
                 has_it = tail is not None and end <= tail.records_end
                 if one_by_one or tail is None or (not has_it and queue_offset != tail.max_offset):

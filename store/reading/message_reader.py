@@ -72,7 +72,7 @@ class MessageReader:
         queue = self._queues.get(topic, queue_id)
         if queue is None or queue.max_offset == 0:
             self.missed_times += 1
-            return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, [], 0, self._corrected(offset, 0), 0, 0)
+            return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, [], 0, self._correct_offset(offset, 0), 0, 0)
         minimum, maximum = queue.min_offset, queue.max_offset
         if minimum <= offset < maximum:
             result = self._collect(queue, offset, max_count, max_bytes, matches, matches_record, max_reads)
@@ -89,9 +89,9 @@ class MessageReader:
             status, following = GetStatus.OFFSET_OVERFLOW_ONE, offset
         else:
             status, following = GetStatus.OFFSET_OVERFLOW_BADLY, maximum
-        return GetResult(status, [], 0, self._corrected(offset, following), minimum, maximum)
+        return GetResult(status, [], 0, self._correct_offset(offset, following), minimum, maximum)
 
-    def _corrected(self, offset: int, following: int) -> int:
+    def _correct_offset(self, offset: int, following: int) -> int:
         """A slave does not correct a consumer's offset, because its master may have more (nextOffsetCorrection)."""
         config = self._config
         return offset if config.broker_role == "SLAVE" and not config.offset_check_in_slave else following
@@ -121,7 +121,7 @@ class MessageReader:
             units = queue.units_from(following)
             if not units:
                 found.status = GetStatus.OFFSET_FOUND_NULL
-                following = self._corrected(following, queue.next_file_offset(following))
+                following = self._correct_offset(following, queue.next_file_offset(following))
                 break
             left = offset + budget - following
             if left <= 0:

@@ -169,7 +169,7 @@ class TimerLog:
                 files.truncate(file.base + at)
                 return
 
-    def cut_lost(self, is_kept: Callable[[TimerUnit], bool]) -> int:
+    def cut_lost_units(self, is_kept: Callable[[TimerUnit], bool]) -> int:
         """Cut the newest units up to one that is kept; returns how many. Call it after `recover`."""
         cut = 0
         for file in reversed(self.files):

@@ -41,7 +41,7 @@ def recover_log(timers: Linked, forced_to: int, has_snapshots: bool) -> None:
         timers.clear_wheel()
     for _ in log.recover(forced_to):
         pass  # only the end is wanted
-    lost = log.cut_lost(timers.has_message)
+    lost = log.cut_lost_units(timers.has_message)
     if lost:
         logger.warning("the commit log has lost %d timed messages: they are cut from the timer log", lost)
     _walk(timers, forced_to)

@@ -18,7 +18,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 import msgspec
-from pocketmq.protocol.message.flags import TRANSACTION_ROLLBACK, is_in_queue, with_transaction_type
+from pocketmq.protocol.message.flags import TRANSACTION_ROLLBACK, is_queued, with_transaction_type
 from pocketmq.protocol.message.record import SYS_FLAG_AT, renew_crc_property, store_timestamp_of
 from pocketmq.store import MessageStore, StoreError
 from pocketmq.store.files.mapped_file import MappedFile
@@ -139,7 +139,7 @@ class Rewinding:
             ):
                 queue = self._queues.get(self._dispatcher.topic_of(topic), queue_id)
                 unit = None if queue is None else queue.unit(queue_offset)
-                if is_in_queue(sys_flag) and (unit is None or unit[0] != file.base + at):
+                if is_queued(sys_flag) and (unit is None or unit[0] != file.base + at):
                     rolled_back = with_transaction_type(sys_flag, TRANSACTION_ROLLBACK)
                     file.map[at + SYS_FLAG_AT : at + SYS_FLAG_AT + 4] = rolled_back.to_bytes(4, "big")
                     renew_crc_property(file.view[at : at + size])

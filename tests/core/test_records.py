@@ -61,8 +61,8 @@ def named(packed: Any, topics: Topics) -> Any:
 STARTS = st.integers(-1, 2**32 - 1)
 LONGS = st.integers(-(2**63), 2**63 - 1)
 HEADS = st.builds(
-    lambda magic, rest, born, host, times, topic, keys, tags, name, is_in_queue, delays: Head(
-        magic + rest, born, host + times, topic, keys, tags, name, is_in_queue, delays
+    lambda magic, rest, born, host, times, topic, keys, tags, name, is_queued, delays: Head(
+        magic + rest, born, host + times, topic, keys, tags, name, is_queued, delays
     ),
     st.sampled_from([b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab"]),
     st.binary(min_size=8, max_size=8),
@@ -181,7 +181,7 @@ def is_utf8(data: bytes) -> bool:
     return True
 
 
-HEAD = Head(b"\xda\xa3\x20\xa7" + bytes(8), bytes(8), bytes(12), b"\1t", 0, 0, "t", is_in_queue=True)
+HEAD = Head(b"\xda\xa3\x20\xa7" + bytes(8), bytes(8), bytes(12), b"\1t", 0, 0, "t", is_queued=True)
 MESSAGE = (HEAD, 3, b"body", b"KEYS\x01a\x02TAGS\x01b", 5, 6, None)
 LONG_AND_CUT = encode_batch([BatchElement(0, b"x" * 11, b"")]) + b"cut"
 

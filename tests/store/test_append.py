@@ -107,7 +107,7 @@ def append_together(store: MessageStore, messages: list[NewMessage], places: lis
     packed = []
     for message in messages:
         try:
-            packed.append(store.packed(message))
+            packed.append(store.pack_message(message))
         except Exception:
             if packed:
                 append_packed(store, packed, places)
@@ -138,7 +138,7 @@ def append_packed(store: MessageStore, packed: list, places: list[object]) -> No
 
 def packed(store, new_message, *queue_ids: int, **settings):
     return [
-        store.packed(new_message(queue_id=queue_id, body=b"%d" % number, **settings))
+        store.pack_message(new_message(queue_id=queue_id, body=b"%d" % number, **settings))
         for number, queue_id in enumerate(queue_ids)
     ]
 
@@ -146,7 +146,7 @@ def packed(store, new_message, *queue_ids: int, **settings):
 def test_messages_of_several_topics_and_queues_are_stored_by_one_call(open_store, new_message, bodies):
     store = open_store(mapped_file_size_commit_log=1 << 16)
     messages = packed(store, new_message, 0, 1, 2, 0, 1, 2, KEYS="k")
-    placed = store.append_all([*messages, store.packed(new_message("others", body=b"6"))])
+    placed = store.append_all([*messages, store.pack_message(new_message("others", body=b"6"))])
     assert (placed.refusal, queue_offsets(placed)) == (None, [0, 0, 0, 1, 1, 1, 0])
     assert [bodies(store, queue_id=number) for number in range(3)] == [
         [b"0", b"3"],
@@ -174,7 +174,7 @@ def test_it_stops_at_the_first_message_that_is_refused(open_store, new_message, 
     )
     before = packed(store, new_message, 0, 1)
     behind = packed(store, new_message, 0, 1, 0)
-    placed = store.append_all([*before, store.packed(new_message(**wrong)), *behind])
+    placed = store.append_all([*before, store.pack_message(new_message(**wrong)), *behind])
     assert (placed.refusal, queue_offsets(placed)) == (status, [0, 0])
     assert placed.end == store.log_end
     assert store.statistics.failed == 1
@@ -188,15 +188,17 @@ def test_light_queues_number_the_messages_that_are_stored_only(open_store, new_m
     store = open_store(max_message_size=100, enable_lmq=True, enable_multi_dispatch=True)
     light = {"INNER_MULTI_DISPATCH": "%LMQ%a"}
     stored, wrong = new_message(**light), new_message(body=bytes(101), **light)
-    placed = store.append_all([store.packed(message) for message in (stored, wrong, stored)])
+    placed = store.append_all([store.pack_message(message) for message in (stored, wrong, stored)])
     assert (placed.refusal, len(placed.sizes)) == (PutStatus.MESSAGE_ILLEGAL, 1)
-    assert store.append_all([store.packed(stored), store.packed(stored)]).refusal is None
+    assert store.append_all([store.pack_message(stored), store.pack_message(stored)]).refusal is None
     assert bodies(store, "%LMQ%a") == [b"body"] * 3
 
 
 def test_the_log_begins_a_new_file_between_two_messages(open_store, new_message, bodies):
     store = open_store()
-    placed = store.append_all([store.packed(new_message(body=bytes([number]) * 500)) for number in range(20)])
+    placed = store.append_all(
+        [store.pack_message(new_message(body=bytes([number]) * 500)) for number in range(20)]
+    )
     assert placed.refusal is None
     assert store.log.files[-1].base > 4096
     assert all(
@@ -225,8 +227,8 @@ def test_half_messages_take_no_number(open_store, new_message, bodies):
     store = open_store()
     half = new_message()
     half.sys_flag = TRANSACTION_PREPARED
-    whole = store.packed(new_message())
-    placed = store.append_all([whole, store.packed(half), whole])
+    whole = store.pack_message(new_message())
+    placed = store.append_all([whole, store.pack_message(half), whole])
     assert [(queue is None, offset) for queue, offset, _ in placed.runs] == [
         (False, 0),
         (True, 0),

@@ -65,7 +65,7 @@ def test_batch_is_contiguous_in_one_file_with_consecutive_offsets(open_store, pu
 
 def test_batch_with_one_bad_message_stores_none(open_store, new_message):
     store = open_store(max_message_size=100)
-    head, *_ = store.packed(new_message())
+    head, *_ = store.pack_message(new_message())
     whole = encode_batch([BatchElement(0, b"one", b""), BatchElement(0, b"two", b"")])
     for wrong in (
         encode_batch([BatchElement(0, b"one", b""), BatchElement(0, bytes(101), b"")]),
@@ -161,7 +161,7 @@ def test_slave_and_closed_stores_refuse_messages(open_store, put, new_message):
     store.close()
     assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
     with pytest.raises(StoreClosedError):
-        store.when_flushed(0, lambda flushed: None)
+        store.call_when_flushed(0, lambda flushed: None)
     with pytest.raises(StoreClosedError):
         store.flush_pass()
 
@@ -270,7 +270,7 @@ def test_put_times_fall_into_the_official_classes():
     statistics = PutStatistics()
     statistics.messages = 5
     for elapsed_ms in (1, 9, 150, 10_000):
-        statistics.record_slow(elapsed_ms)
+        statistics.count_slow_append(elapsed_ms)
     counted = {name: count for name, count in statistics.distribution() if count}
     assert counted == {"<=0ms": 1, "0~10ms": 2, "100~200ms": 1, "10s~": 1}
     assert statistics.entire_time_max_ms == 10_000
@@ -285,6 +285,6 @@ def test_slow_appends_of_every_kind_are_counted(open_store, put, new_message, mo
     monkeypatch.setattr(time, "perf_counter_ns", lambda: next(times))
     put(store)
     append_batch(store, [new_message(), new_message()])
-    store.append_all([store.packed(new_message())] * 3)
+    store.append_all([store.pack_message(new_message())] * 3)
     assert sum(store.statistics.slow) - before == 3
     assert store.statistics.entire_time_max_ms == 60

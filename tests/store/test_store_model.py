@@ -74,7 +74,9 @@ class Model:
     def several(self, queues: list[int], size: int) -> None:
         """Messages of several queues in one append; they may need more than one file."""
         messages = [self.message(queue_id, size) for queue_id in queues]
-        self.expect_placed(messages, self.store.append_all([self.store.packed(one) for one in messages]))
+        self.expect_placed(
+            messages, self.store.append_all([self.store.pack_message(one) for one in messages])
+        )
 
     def expect_placed(self, messages: list[NewMessage], placed: Placed) -> None:
         assert placed.refusal is None

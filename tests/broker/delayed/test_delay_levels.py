@@ -42,7 +42,7 @@ def new_message(properties: dict[str, str], /, **fields: object) -> NewMessage:
 
 
 def stored_text(broker: Broker, message: NewMessage) -> bytes:
-    text = broker.store.packed(message)[3]
+    text = broker.store.pack_message(message)[3]
     assert text is not None
     return text
 

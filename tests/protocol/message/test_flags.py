@@ -31,4 +31,4 @@ def test_both_bits_of_the_transaction_type_are_replaced():
     ],
 )
 def test_half_messages_and_rollbacks_are_in_no_queue(transaction: int, in_queue: bool):
-    assert flags.is_in_queue(flags.COMPRESSED | flags.BORN_HOST_IPV6 | transaction) == in_queue
+    assert flags.is_queued(flags.COMPRESSED | flags.BORN_HOST_IPV6 | transaction) == in_queue

@@ -322,7 +322,7 @@ def test_records_of_a_queue_are_found_as_in_a_dictionary(added):
         expected[number] = position, size
     for number in range(8):
         index = records.index(number)
-        assert (records.placed(index) if index >= 0 else None) == expected.get(number)
+        assert (records.place_of(index) if index >= 0 else None) == expected.get(number)
     assert records.end == max(expected, default=-1) + 1
 
 

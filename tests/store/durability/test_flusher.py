@@ -119,7 +119,7 @@ def test_store_refuses_messages_once_the_disk_has_failed(open_store, put, clock,
     shown = [b"before"] if mode == "SYNC_FLUSH" else [b"before", b"lost?"]
     assert bodies(store) == shown, "what was not forced is not shown under SYNC_FLUSH"
     late: list[bool] = []
-    store.when_flushed(store.log_end, late.append)
+    store.call_when_flushed(store.log_end, late.append)
     with pytest.raises(DiskFailedError):
         store.flush_pass()
     assert late == [False]
@@ -169,13 +169,13 @@ def test_all_waiters_share_one_flush(open_store, put, disk):
     answers: list[bool] = []
     for _ in range(10):
         result = put(store)
-        store.when_flushed(result.position + result.size, answers.append)
+        store.call_when_flushed(result.position + result.size, answers.append)
     assert answers == []
     calls_before = disk.calls
     store.flush_pass()
     assert answers == [True] * 10
     assert disk.calls == calls_before + 1
-    store.when_flushed(store.log_end, answers.append)
+    store.call_when_flushed(store.log_end, answers.append)
     assert len(answers) == 11, "what is on disk already is answered at once"
 
 
@@ -183,7 +183,7 @@ def test_waiters_get_the_failure_of_the_disk(open_store, put, disk):
     store = open_store(flush_disk_type="SYNC_FLUSH", **BIG)
     answers: list[bool] = []
     result = put(store)
-    store.when_flushed(result.position + result.size, answers.append)
+    store.call_when_flushed(result.position + result.size, answers.append)
     disk.broken = True
     with pytest.raises(DiskFailedError):
         store.flush_pass()
@@ -195,8 +195,8 @@ def test_one_failing_callback_does_not_block_the_others(open_store, put, disk):
     store = open_store(flush_disk_type="SYNC_FLUSH", **BIG)
     answers: list[bool] = []
     put(store)
-    store.when_flushed(1, lambda flushed: answers[99])
-    store.when_flushed(1, answers.append)
+    store.call_when_flushed(1, lambda flushed: answers[99])
+    store.call_when_flushed(1, answers.append)
     store.flush_pass()
     assert answers == [True]
 
@@ -239,7 +239,7 @@ def test_close_flushes_and_dispatches_for_every_waiter(open_store, put, disk):
         **BIG,
     )
     put(store)
-    store.when_flushed(store.log_end, answers.append)
+    store.call_when_flushed(store.log_end, answers.append)
     store.close()
     assert (answers, arrivals) == ([True], [0])
     assert open_store(**BIG).max_offset("orders", 0) == 1

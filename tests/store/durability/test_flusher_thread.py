@@ -40,7 +40,7 @@ def test_background_thread_serves_a_waiter_and_ends_with_the_store(open_store, p
         answers.append((flushed, threading.current_thread().name))
         done.set()
 
-    store.when_flushed(result.position + result.size, answered)
+    store.call_when_flushed(result.position + result.size, answered)
     assert done.wait(10)
     assert answers[0][0] is True
     store.close()
@@ -90,7 +90,7 @@ def test_background_thread_answers_every_waiter_after_the_disk_failed(open_store
             answers.append(flushed)
             done.set()
 
-        store.when_flushed(store.log_end, answered)
+        store.call_when_flushed(store.log_end, answered)
         assert done.wait(10)
         assert answers == [False]
         disk.broken = False

@@ -161,7 +161,7 @@ def test_messages_of_one_append_without_room_in_queue_or_index_appear_once_the_d
         put(store, queue_id=1, KEYS="other")  # and the index for 99 keys
     arrived.clear()
     disk.full_for = what
-    messages = [store.packed(new_message(body=b"%d" % number, KEYS="k")) for number in range(12)]
+    messages = [store.pack_message(new_message(body=b"%d" % number, KEYS="k")) for number in range(12)]
     placed = store.append_all(messages)
     assert (placed.refusal, len(placed.sizes)) == (None, 12), "they are in the log"
     assert store.log_end == placed.end

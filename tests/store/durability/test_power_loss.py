@@ -81,10 +81,12 @@ class Life:
             self.records.append((position, size, message.queue_id, offset, bytes(message.body), key))
         self.clock.advance(self.chance.randint(0, 20))
         if self.mode == "SYNC_FLUSH" and self.chance.random() < 0.7:
-            self.store.when_flushed(placed.end, lambda is_safe: self.answered(placed.end, is_safe=is_safe))
+            self.store.call_when_flushed(
+                placed.end, lambda is_safe: self.answered(placed.end, is_safe=is_safe)
+            )
 
     def append_one(self, message: NewMessage) -> Placed:
-        return self.store.append_all([self.store.packed(message)])
+        return self.store.append_all([self.store.pack_message(message)])
 
     def answered(self, end: int, *, is_safe: bool) -> None:
         if is_safe:

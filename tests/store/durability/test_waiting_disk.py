@@ -78,7 +78,7 @@ def test_messages_are_stored_and_read_while_the_disk_is_busy(open_store, put, cl
     assert store.flushed_position == 0
     answers: list[bool] = []
     done = threading.Event()
-    store.when_flushed(store.log_end, lambda is_safe: (answers.append(is_safe), done.set()))
+    store.call_when_flushed(store.log_end, lambda is_safe: (answers.append(is_safe), done.set()))
     disk.release()
     assert done.wait(WAIT_SECONDS)
     assert answers == [True]

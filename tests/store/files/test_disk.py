@@ -49,7 +49,7 @@ def test_messages_are_not_acknowledged_while_the_name_of_their_log_file_is_not_o
     store = open_store(flush_disk_type="SYNC_FLUSH")
     answers: list[bool] = []
     result = put(store)
-    store.when_flushed(result.position + result.size, answers.append)
+    store.call_when_flushed(result.position + result.size, answers.append)
     refuse_directories(errno.EIO)
     with pytest.raises(DiskFailedError, match="commitlog"):
         store.flush_pass()

@@ -116,7 +116,7 @@ def killed_before(step: int):
 
 def test_the_first_length_of_a_batch_is_written_last(new_message) -> None:
     memory = bytearray(4096)
-    head = records.Head(bytes(12), bytes(8), bytes(12), b"\1t", 0, 0, "t", is_in_queue=True)
+    head = records.Head(bytes(12), bytes(8), bytes(12), b"\1t", 0, 0, "t", is_queued=True)
     elements = encode_batch([BatchElement(0, b"first", b""), BatchElement(0, b"second", b"")])
     topics = {"t": {0: SimpleNamespace(next_offset=0)}}
     with pytest.raises(KeyboardInterrupt):

@@ -183,7 +183,7 @@ def test_a_slave_with_a_failed_disk_refuses_more_parts(master: MessageStore, sla
     master.append(new_message())
     part = master.replication.read(0, 1000)
     assert part is not None
-    slave.admission.disk_failed(DiskFailedError("EIO"))
+    slave.admission.record_disk_failure(DiskFailedError("EIO"))
     with pytest.raises(DiskFailedError):
         slave.append_copied(0, part)
     assert slave.replication.end == 0

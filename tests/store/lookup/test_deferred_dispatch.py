@@ -1,7 +1,7 @@
-"""What waits for the disk is dispatched from what is held; what is not held is read from the log."""
+"""What waits for the disk is dispatched from what was deferred; what was not is read from the log."""
 
 import pytest
-from pocketmq.store.lookup import held_dispatch
+from pocketmq.store.lookup import deferred_dispatch
 from pocketmq.store.lookup.log_dispatch import LogDispatch
 
 from store_batches import append_batch
@@ -33,7 +33,7 @@ def put_all_kinds(store, put, new_message) -> int:
     """One message, a batch and several messages in one append; returns how many messages."""
     put(store, UNIQ_KEY=ID)
     append_batch(store, [new_message(UNIQ_KEY=ID), new_message(UNIQ_KEY=ID)])
-    store.append_all([store.packed(new_message(UNIQ_KEY=ID)) for _ in range(3)])
+    store.append_all([store.pack_message(new_message(UNIQ_KEY=ID)) for _ in range(3)])
     return 6
 
 
@@ -52,10 +52,10 @@ def test_messages_on_disk_are_visible_without_being_read_back(open_store, put, n
     assert counted == []
 
 
-def test_too_much_that_is_held_is_read_from_the_log(
+def test_too_much_that_is_deferred_is_read_from_the_log(
     open_store, put, new_message, bodies, counted, monkeypatch
 ):
-    monkeypatch.setattr(held_dispatch, "MOST_HELD", 2)
+    monkeypatch.setattr(deferred_dispatch, "MAX_DEFERRED", 2)
     store = open_store(**SYNC)
     count = put_all_kinds(store, put, new_message)
     flush(store)
