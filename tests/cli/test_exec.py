@@ -99,35 +99,33 @@ def test_words_after_the_program_are_its_arguments(temporary: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "code", "complaint"),
+    ("words", "command", "code", "complaint"),
     [
-        (("no-such-program",), 127, "pocketmq: cannot run no-such-program: No such file or directory\n"),
-        (("/dev/null",), 126, "pocketmq: cannot run /dev/null: Permission denied\n"),
-    ],
-)
-def test_program_that_cannot_run_is_one_line(
-    temporary: Path, command: tuple[str], code: int, complaint: str
-) -> None:
-    assert ended(*command, temporary=temporary) == (code, "", complaint)
-    assert list(temporary.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("--set", "brokerName"), "--set must have the form KEY=VALUE, got 'brokerName'"),
-        (("--set", "brokerNam=x"), "settings: unknown key brokerNam, did you mean brokerName?"),
+        ((), "no-such-program", 127, ": cannot run no-such-program: No such file or directory"),
+        ((), "/dev/null", 126, ": cannot run /dev/null: Permission denied"),
+        (("--set", "brokerName"), "true", 2, ": --set must have the form KEY=VALUE, got 'brokerName'"),
+        (("--set", "brokerNam=x"), "true", 2, ": settings: unknown key brokerNam, did you mean brokerName?"),
+        (("--set", "emulate=3"), "true", 2, ": settings: emulate must be 4 (or 4.9) or 5 (or 5.5), got '3'"),
+        (("-c", "no.conf"), "true", 2, ": cannot read no.conf: No such file or directory"),
+        (("--topic", "a:x"), "true", 2, " exec: --topic must be TOPIC or TOPIC:QUEUES, got 'a:x'"),
+        (("--topic", "a", "--topic", "a:2"), "true", 2, " exec: --topic names a twice"),
         (
-            ("--set", "emulate=3"),
-            "settings: emulate must be 4 (or 4.9) or 5 (or 5.5), got '3'",
+            ("--topic", "a:0"),
+            "true",
+            2,
+            ": load: topics: a: queues must be a whole number from 1 to 10000, got 0",
         ),
-        (("-c", "no.conf"), "cannot read no.conf: No such file or directory"),
+        (("--load", "{folder}/twice.yml"), "true", 2, ": {folder}/twice.yml, line 3: orders is named twice"),
     ],
 )
-def test_server_that_cannot_start_is_one_line_and_exit_code_2(
-    temporary: Path, words: tuple[str, ...], complaint: str
+def test_a_program_or_a_server_that_cannot_start_is_one_line(
+    temporary: Path, tmp_path: Path, words: tuple[str, ...], command: str, code: int, complaint: str
 ) -> None:
-    assert ended("true", temporary=temporary, words=words) == (2, "", f"pocketmq: {complaint}\n")
+    (tmp_path / "twice.yml").write_text("topics:\n  orders: 1\n  orders: 2\n")
+    given = [word.format(folder=tmp_path) for word in words]
+    ended_with, out, errors = ended(command, temporary=temporary, words=given)
+    assert (ended_with, out, errors.count("\n")) == (code, "", 1)
+    assert errors.endswith(f"{complaint.format(folder=tmp_path)}\n")
     assert list(temporary.iterdir()) == []
 
 
@@ -150,54 +148,23 @@ LOOK = """
 import os
 from pocketmq.testing.remote import RemoteRocketMQ
 with RemoteRocketMQ(os.environ["NAMESRV_ADDR"]) as mq:
-    print([one.text for one in mq.messages("orders")], end="")
+    print([one.text for one in mq.messages("orders")], mq.send("bills", "x", queue_id=5).queue_id, end="")
 """
 
 
-def test_the_program_finds_the_topics_groups_and_messages_that_were_loaded(
+def test_the_program_finds_what_was_loaded_and_the_topics_that_were_named(
     temporary: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "state.yml").write_text("topics: {orders: 1}\nmessages: [{topic: orders, body: order 17}]\n")
-    words = ("--load", str(tmp_path / "state.yml"))
-    assert ended(sys.executable, "-c", LOOK, temporary=temporary, words=words) == (0, "['order 17']", "")
-
-
-def test_a_load_that_names_a_topic_twice_is_one_line_and_exit_code_2(temporary: Path, tmp_path: Path) -> None:
-    path = tmp_path / "state.yml"
-    path.write_text("topics:\n  orders: 1\n  orders: 2\n")
-    complaint = f"pocketmq: {path}, line 3: orders is named twice\n"
-    assert ended("true", temporary=temporary, words=("--load", str(path))) == (2, "", complaint)
-
-
-TOPICS = """
-import os
-from pocketmq.testing.remote import RemoteRocketMQ
-with RemoteRocketMQ(os.environ["NAMESRV_ADDR"]) as mq:
-    last = (("orders", 5), ("bills", 3))
-    print([(name, mq.send(name, "x", queue_id=queue_id).queue_id) for name, queue_id in last], end="")
-"""
-
-
-def test_the_program_finds_the_topics_that_were_named(temporary: Path) -> None:
-    words = ("--set", "autoCreateTopicEnable=false", "--topic", "orders:6", "--topic", "bills")
-    found = ended(sys.executable, "-c", TOPICS, temporary=temporary, words=words)
-    assert found == (0, "[('orders', 5), ('bills', 3)]", "")
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("--topic", "orders:many"), " exec: --topic must be TOPIC or TOPIC:QUEUES, got 'orders:many'"),
-        (("--topic", "a", "--topic", "a:2"), " exec: --topic names a twice"),
-        (("--topic", "a:0"), ": load: topics: a: queues must be a whole number from 1 to 10000, got 0"),
-    ],
-)
-def test_a_wrong_topic_is_one_line_and_exit_code_2(
-    temporary: Path, words: tuple[str, ...], complaint: str
-) -> None:
-    code, out, errors = ended("true", temporary=temporary, words=words)
-    assert (code, out, errors.count("\n")) == (2, "", 1)
-    assert errors.endswith(f"{complaint}\n")
+    words = (
+        "--load",
+        str(tmp_path / "state.yml"),
+        "--set",
+        "autoCreateTopicEnable=false",
+        "--topic",
+        "bills:6",
+    )
+    assert ended(sys.executable, "-c", LOOK, temporary=temporary, words=words) == (0, "['order 17'] 5", "")
 
 
 def test_kept_store_is_kept(temporary: Path, tmp_path: Path) -> None:

@@ -68,6 +68,14 @@ def handled(number: signal.Signals, handler: signal.Handlers) -> Iterator[None]:
         signal.signal(number, before)
 
 
+def refusal(process: "subprocess.Popen[str]") -> str:
+    """Standard error of a server that does not start: one line."""
+    out, errors = process.communicate(timeout=END_SECONDS)
+    assert (process.returncode, out, errors.count("\n")) == (2, "", 1), errors
+    assert errors.startswith("pocketmq: ")
+    return errors
+
+
 def invoke(*words: str) -> Result:
     return CliRunner().invoke(serve, words)
 
@@ -172,11 +180,7 @@ def test_store_in_use_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
         first_line(first)
         # A port beside the chosen one may be taken, which is a warning of its own.
         with serving(*FREE_PORTS, "--log-level", "error", folder=tmp_path) as second:
-            out, errors = second.communicate(timeout=END_SECONDS)
-    assert (second.returncode, out) == (2, "")
-    assert errors.startswith("pocketmq: ")
-    assert "in use by another process" in errors
-    assert errors.count("\n") == 1
+            assert "in use by another process" in refusal(second)
 
 
 @pytest.mark.parametrize("option", ["--port", "--namesrv-port"])
@@ -185,10 +189,7 @@ def test_used_port_is_one_line_and_exit_code_2(tmp_path: Path, option: str) -> N
         port = taken.getsockname()[1]
         words = (*FREE_PORTS, option, str(port), "--ephemeral", "--log-level", "error")
         with serving(*words, folder=tmp_path, TMPDIR=str(tmp_path)) as process:
-            out, errors = process.communicate(timeout=END_SECONDS)
-    assert (process.returncode, out) == (2, "")
-    assert f"127.0.0.1:{port}" in errors
-    assert errors.count("\n") == 1
+            assert f"127.0.0.1:{port}" in refusal(process)
     assert list(tmp_path.iterdir()) == [], "the temporary store is removed here too"
 
 
@@ -240,11 +241,7 @@ def test_options_override_set_words_and_set_words_override_the_file(tmp_path: Pa
     rows = printed("-c", str(conf), "--set", "listenPort=2", "--set", "regionId=word", "--port", "3")
     assert rows["broker: listenPort"][1] == "3"
     assert rows["broker: regionId"][1] == "word"
-
-
-def test_name_server_keeps_its_settings_beside_the_store() -> None:
-    rows = printed("--store", "/x/s")
-    assert rows["name server: kvConfigPath"][1] == "/x/s/namesrv/kvConfig.json"
+    assert printed("--store", "/x/s")["name server: kvConfigPath"][1] == "/x/s/namesrv/kvConfig.json"
 
 
 # -- the program
@@ -277,15 +274,6 @@ def test_a_ports_file_of_an_earlier_run_is_gone_before_the_start(tmp_path: Path)
     assert not file.exists()
 
 
-def test_loaded_messages_are_there_when_the_first_line_is_printed(tmp_path: Path) -> None:
-    (tmp_path / "state.yml").write_text("topics: {orders: 1}\nmessages: [{topic: orders, body: order 17}]\n")
-    with serving(*FREE_PORTS, "--ephemeral", "--load", "state.yml", folder=tmp_path) as process:
-        host, port = first_line(process)
-        with RemoteRocketMQ(f"{host}:{port}") as mq:
-            assert [message.text for message in mq.messages("orders")] == ["order 17"]
-        assert end(process)[0] == 0
-
-
 def test_unclean_stop_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
     """The next start recovers the store; who stopped it must not read success."""
     (tmp_path / "load.yaml").write_text("messages: [{topic: T, body: hello}]")
@@ -299,13 +287,15 @@ def test_unclean_stop_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
     assert errors.count("did not stop cleanly, the next start recovers it: ") == 1
 
 
-def test_named_topics_exist_before_messages_are_loaded_into_them(tmp_path: Path) -> None:
+def test_messages_are_loaded_into_named_topics_before_the_first_line_is_printed(tmp_path: Path) -> None:
     (tmp_path / "state.yml").write_text("messages: [{topic: orders, body: order 17, queue_id: 5}]\n")
     words = ("--ephemeral", "--topic", "orders:6", "--load", "state.yml")
     with serving(*FREE_PORTS, *words, folder=tmp_path) as process:
         host, port = first_line(process)
         with RemoteRocketMQ(f"{host}:{port}") as mq:
-            assert [message.queue_id for message in mq.messages("orders")] == [5]
+            assert [(message.text, message.queue_id) for message in mq.messages("orders")] == [
+                ("order 17", 5)
+            ]
         assert end(process)[0] == 0
 
 
@@ -313,9 +303,7 @@ def test_bad_load_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     (tmp_path / "state.yml").write_text("messages: [{topic: a, body: x, queue_id: 9}]")
     words = (*FREE_PORTS, "--ephemeral", "--log-level", "error", "--load", "state.yml")
     with serving(*words, folder=tmp_path) as process:
-        rest, errors = process.communicate(timeout=END_SECONDS)
-    assert (process.returncode, rest, errors.count("\n")) == (2, "", 1)
-    assert errors.startswith("pocketmq: load: message 1 for a was refused: ")
+        assert refusal(process).startswith("pocketmq: load: message 1 for a was refused: ")
 
 
 def test_routes_name_the_advertised_address(tmp_path: Path) -> None:
