@@ -6,13 +6,12 @@ The options are those of `rocketmq.faults.network`; the proxy itself is `pocketm
 """
 
 import asyncio
-import logging
-import sys
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from .mistakes import refuse
+from .server_options import log_to_stderr
 
 if TYPE_CHECKING:
     from pocketmq.testing.faults.shaping import Shape
@@ -49,9 +48,7 @@ def proxy(
     from pocketmq.testing.errors import WrongValueError
     from pocketmq.testing.faults.shaping import shape_of
 
-    logging.basicConfig(
-        stream=sys.stderr, level="INFO", format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    log_to_stderr("info")
     try:
         host, port = _listen_address(listen)
         shape = shape_of(latency, bandwidth, slice_bytes, half_open)

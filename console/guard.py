@@ -32,7 +32,7 @@ class Guard:
     def _is_own(self, host: str) -> bool:
         name = _without_port(host).lower()
         # A name can be pointed at us by a stranger; an address cannot. Inside a network each address of ours is good.
-        return name in self._names or _is_loopback(name) or (self._is_open and _is_address(name))
+        return name in self._names or _is_loopback(name) or (self._is_open and _address(name) is not None)
 
 
 def _without_port(host: str) -> str:
@@ -43,15 +43,12 @@ def _without_port(host: str) -> str:
 
 
 def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    address = _address(host)
+    return host == "localhost" if address is None else address.is_loopback
 
 
-def _is_address(host: str) -> bool:
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        ipaddress.ip_address(host)
+        return ipaddress.ip_address(host)
     except ValueError:
-        return False
-    return True
+        return None
