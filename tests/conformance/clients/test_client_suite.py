@@ -25,7 +25,6 @@ ANSWERED_OTHERWISE_BY_4_9 = {
     "test_every_position_is_the_callers": "the same",
     "test_committed_offsets_are_the_groups": "an empty queue without an offset begins at 0",
     "test_a_batch_longer_than_the_limit_is_split_and_keeps_its_order": "all of a batch have the id of its first",
-    "test_several_topics_at_once": "no such request",
     "test_bad_topics_are_refused": "another code",
     "test_a_group_is_reset_to_a_time_and_to_the_end": "of members online alone",
     "test_a_message_is_sent_again_under_its_own_id": "its index has a message a little later",
