@@ -8,7 +8,7 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 
 pytest.importorskip("pyspark")
 
-from pocketmq.pipeline.errors import CorruptStoreError, OptionError
+from pocketmq.pipeline.errors import OptionError
 from pocketmq.pipeline.files import remote_files
 from pocketmq.pipeline.sources.journal_source import JournalSource
 from pocketmq.pipeline.sources.store_source import StoreSource
@@ -61,13 +61,6 @@ def _schema(text: str) -> Any:
 
 
 MESSAGES = "queueId int, queueOffset bigint, body binary, brokerName string"
-
-
-def test_a_store_behind_a_url_has_the_rows_of_the_folder(stores: dict[str, Path]) -> None:
-    options = {"topics": "T", "splitBytes": "700", "brokerName": "x"}
-    wanted = rows(StoreSource, MESSAGES, path=str(stores["a"]), **options)
-    assert len(wanted) == COUNT
-    assert rows(StoreSource, MESSAGES, path=f"file://{stores['a']}", **options) == wanted
 
 
 @pytest.fixture
@@ -136,39 +129,6 @@ def test_a_file_that_is_deleted_from_an_object_store_after_planning_is_named(buc
     bucket.delete_file(f"bucket/store/commitlog/{0:020}")
     with pytest.raises(OSError, match=f"{0:020}"):
         list(reader.read(first))
-
-
-def test_a_store_behind_a_url_is_read_without_consume_queues_too(
-    stores: dict[str, Path], tmp_path: Path
-) -> None:
-    import shutil
-
-    shutil.copytree(stores["a"] / "commitlog", tmp_path / "commitlog")
-    offsets = rows(StoreSource, "queueOffset bigint", path=f"file://{tmp_path}", topics="T")
-    assert len(offsets) == COUNT
-
-
-@pytest.mark.parametrize(
-    ("table", "schema"),
-    [("consumequeue", "topic string, queueId int, queueOffset bigint, size int")],
-)
-def test_other_tables_are_read_behind_a_url(stores: dict[str, Path], table: str, schema: str) -> None:
-    local = rows(StoreSource, schema, path=str(stores["a"]), table=table)
-    assert local
-    assert rows(StoreSource, schema, path=f"file://{stores['a']}", table=table) == local
-
-
-def test_damage_behind_a_url_is_reported_with_the_url(stores: dict[str, Path], tmp_path: Path) -> None:
-    import shutil
-
-    shutil.copytree(stores["a"], tmp_path, dirs_exist_ok=True)
-    files = sorted((tmp_path / "commitlog").iterdir())
-    files[1].unlink()
-    url = f"file://{tmp_path}"
-    with pytest.raises(CorruptStoreError, match="bytes of the log are missing"):
-        rows(StoreSource, "queueOffset bigint", path=url)
-    reported = rows(StoreSource, "status string, file string", path=url, onCorrupt="report")
-    assert ("missing", f"{url}/commitlog/{files[0].name}") in reported
 
 
 def test_the_stores_of_several_brokers_are_one_table(stores: dict[str, Path]) -> None:

@@ -1,8 +1,17 @@
-"""What tests of mirrors keep on this machine is theirs."""
+"""Where mirrors of tests copy to; what they keep on this machine is theirs."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[RocketMQ]:
+    """The server that a mirror copies to."""
+    with EmbeddedServer() as server:
+        yield RocketMQ(server)
 
 
 @pytest.fixture(autouse=True)

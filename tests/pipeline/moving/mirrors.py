@@ -1,10 +1,18 @@
-"""Mirrors for tests: one that copies once, and its run."""
+"""Mirrors for tests: one that copies once, its run, one that goes on, and what has arrived."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import msgspec
+from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.moving.mirror import Mirror, build
 from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
+from pocketmq.testing import RocketMQCluster
+
+from pipeline.brokers.cluster_sends import options_of
+from pipeline.brokers.reading import read
 
 
 def mirror_of(source: Any, target: Any, topic: str, **options: Any) -> Mirror:
@@ -22,6 +30,26 @@ def run(mirror: Mirror) -> Any:
     """Its report."""
     mirror.check()
     return build(mirror, threading.Event())
+
+
+@contextmanager
+def running(mirror: Mirror) -> Iterator[list[Any]]:
+    """A mirror that goes on until the `with` ends; its report is in the list then."""
+    ended, reports = threading.Event(), []
+    endless = msgspec.structs.replace(mirror, is_once=False)
+    thread = threading.Thread(target=lambda: reports.append(build(endless, ended)))
+    thread.start()
+    try:
+        yield reports
+    finally:
+        ended.set()
+        thread.join(20)
+
+
+def copies(target: RocketMQCluster) -> list[str]:
+    """The bodies in topic T of a cluster, queue by queue."""
+    with BrokerClient(target.namesrv_addr).closing() as client:
+        return read(client, options_of(target, "T"))
 
 
 def make(server: Any, topic: str, *, readable: int = 1, writable: int = 1, perm: int = 6) -> None:

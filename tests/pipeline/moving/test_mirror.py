@@ -3,7 +3,6 @@
 import json
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.pipeline.errors import OptionError, PipelineError
-from pocketmq.pipeline.moving.mirror import Mirror, build
+from pocketmq.pipeline.moving.mirror import Mirror
 from pocketmq.pipeline.moving.mirror_positions import MirrorPositions
 from pocketmq.pipeline.moving.offset_map import OffsetMap, Piece
 from pocketmq.pipeline.planning.positions import Queue
@@ -24,14 +23,8 @@ from pocketmq.pipeline.session.own_folder import only_one
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-from pipeline.moving.mirrors import mirror_of, run
+from pipeline.moving.mirrors import mirror_of, run, running
 from waiting import wait_until
-
-
-@pytest.fixture(scope="module")
-def target() -> Iterator[RocketMQ]:
-    with EmbeddedServer() as server:
-        yield RocketMQ(server)
 
 
 def test_two_mirrors_of_one_name_do_not_copy_a_topic_at_once(rocketmq: RocketMQ, target: RocketMQ) -> None:
@@ -177,13 +170,8 @@ def test_from_the_end_is_for_the_first_run_and_not_for_queues_that_are_added(
 def test_a_mirror_goes_on_until_it_is_ended(rocketmq: RocketMQ, target: RocketMQ) -> None:
     topic = rocketmq.topic("endless", queues=1)
     rocketmq.send(topic, "m0")
-    endless = msgspec.structs.replace(mirror_of(rocketmq, target, topic), is_once=False)
-    ended, reports = threading.Event(), []
-    thread = threading.Thread(target=lambda: reports.append(build(endless, ended)))
-    thread.start()
-    target.wait_messages(topic, 1)
-    ended.set()
-    thread.join(10)
+    with running(mirror_of(rocketmq, target, topic)) as reports:
+        target.wait_messages(topic, 1)
     assert reports[0].lead.startswith("1 messages copied")
 
 

@@ -6,12 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
@@ -19,23 +16,16 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 from pocketmq.pipeline.errors import PipelineError
 from pocketmq.pipeline.moving import mirror as mirror_module
 from pocketmq.pipeline.moving import mirroring as mirroring_module
-from pocketmq.pipeline.moving.mirror import build
 from pocketmq.pipeline.moving.offset_map import OffsetMap
 from pocketmq.pipeline.planning.positions import Queue
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
-from pocketmq.testing import EmbeddedServer, RocketMQ, RocketMQCluster
+from pocketmq.testing import RocketMQ, RocketMQCluster
 
 from pipeline.brokers.cluster_sends import send_to
-from pipeline.moving.mirrors import make, mirror_of, run
+from pipeline.moving.mirrors import make, mirror_of, run, running
 from waiting import wait_until
 
 SEND_CODES = ("SEND_BATCH_MESSAGE", "SEND_MESSAGE_V2")
-
-
-@pytest.fixture(scope="module")
-def target() -> Iterator[RocketMQ]:
-    with EmbeddedServer() as server:
-        yield RocketMQ(server)
 
 
 def texts(server: RocketMQ, topic: str, queue_id: int) -> list[str]:
@@ -145,11 +135,7 @@ def test_a_queue_whose_broker_is_away_waits_and_the_others_go_on(
         for cluster in (source, target):
             cluster.grow("T", queues=1)
         first, second = Queue("T", "b0", 0), Queue("T", "b1", 0)
-        endless = msgspec.structs.replace(mirror_of(source, target, "T"), is_once=False)
-        ended, reports = threading.Event(), []
-        thread = threading.Thread(target=lambda: reports.append(build(endless, ended)))
-        thread.start()
-        try:
+        with running(mirror_of(source, target, "T")) as reports:
             send_to(source, first, 0, 2)
             wait_until(lambda: end_of(target, first) == 2)
             target.broker("b0").kill()
@@ -165,9 +151,6 @@ def test_a_queue_whose_broker_is_away_waits_and_the_others_go_on(
             source.broker("b1").start()
             send_to(source, second, 4, 3)
             wait_until(lambda: end_of(target, second) == 7)
-        finally:
-            ended.set()
-            thread.join(20)
         (report,) = reports
         assert report.lead.startswith("17 messages copied")
         assert "0 waiting" in report.lead

@@ -1,30 +1,21 @@
 """Consumer groups move to the other cluster and go on there: real consumers on both sides read each message once."""
 
 import asyncio
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.client import ConsumeFromWhere, MessageExt, PushConsumer
 from pocketmq.pipeline.moving import mirror as mirror_module
-from pocketmq.pipeline.moving.mirror import Mirror, build
-from pocketmq.testing import EmbeddedServer, RocketMQ
+from pocketmq.pipeline.moving.mirror import Mirror
+from pocketmq.testing import RocketMQ
 
-from pipeline.moving.mirrors import mirror_of, run
+from pipeline.moving.mirrors import mirror_of, run, running
 from waiting import until, wait_until
 
 GROUP = "billing"
-
-
-@pytest.fixture
-def target() -> Iterator[RocketMQ]:
-    with EmbeddedServer() as server:
-        yield RocketMQ(server)
 
 
 async def consume(server: RocketMQ, topic: str, count: int) -> list[str]:
@@ -72,10 +63,6 @@ def test_a_group_that_has_consumers_in_the_target_is_left_alone_and_the_copying_
     topic = rocketmq.topic("moved", queues=1)
     rocketmq.send(topic, "m0", queue_id=0)
     asyncio.run(consume(rocketmq, topic, 1))
-    endless = msgspec.structs.replace(moving(rocketmq, target, topic, tmp_path), is_once=False)
-    ended, reports = threading.Event(), []
-    thread = threading.Thread(target=lambda: reports.append(build(endless, ended)))
-    thread.start()
 
     async def live() -> list[str]:
         seen: list[MessageExt] = []
@@ -87,11 +74,8 @@ def test_a_group_that_has_consumers_in_the_target_is_left_alone_and_the_copying_
             await until(lambda: len(seen) == 1)
         return [one.body.decode() for one in seen]
 
-    try:
+    with running(moving(rocketmq, target, topic, tmp_path)) as reports:
         wait_until(lambda: target.offsets(topic, GROUP) == {0: 1})
         assert asyncio.run(live()) == ["m1"]
-    finally:
-        ended.set()
-        thread.join(20)
     assert caplog.text.count("has consumers in the target") == 1
     assert reports[0].lead.startswith("2 messages copied")

@@ -1,21 +1,16 @@
 """A mirror between clusters of several brokers: each queue in order, also when brokers come and go."""
 
-import threading
-
-import msgspec
 import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.moving import mirror as mirror_module
-from pocketmq.pipeline.moving.mirror import Mirror, build
 from pocketmq.pipeline.moving.mirror_queues import target_of
 from pocketmq.pipeline.planning.positions import Queue
 from pocketmq.testing import RocketMQCluster
 
-from pipeline.brokers.cluster_sends import options_of, send_to
-from pipeline.brokers.reading import read
+from pipeline.brokers.cluster_sends import send_to
+from pipeline.moving.mirrors import copies, mirror_of, run, running
 from waiting import wait_until
 
 TARGETS = [Queue("T", broker, number) for broker in ("x", "y", "z") for number in range(4)]
@@ -33,11 +28,6 @@ def test_a_queue_keeps_its_target_whoever_is_away() -> None:
     assert target_of(Queue("T", "y", 2), TARGETS) == Queue("T", "y", 2)
 
 
-def copies(target: RocketMQCluster) -> list[str]:
-    with BrokerClient(target.namesrv_addr).closing() as client:
-        return read(client, options_of(target, "T"))
-
-
 def test_brokers_come_and_go_while_each_queue_is_copied_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror_module, "PAUSE_SECONDS", 0.02)
     with RocketMQCluster(brokers=2) as source, RocketMQCluster(brokers=2) as target:
@@ -46,13 +36,7 @@ def test_brokers_come_and_go_while_each_queue_is_copied_in_order(monkeypatch: py
         send_to(source, FIRST, 0, 3)
         send_to(source, SECOND, 0, 2)
         source.broker("b1").stop()
-        endless = Mirror(
-            namesrv_addr=source.namesrv_addr, target_namesrv_addr=target.namesrv_addr, topics="T"
-        )
-        ended, reports = threading.Event(), []
-        thread = threading.Thread(target=lambda: reports.append(build(endless, ended)))
-        thread.start()
-        try:
+        with running(mirror_of(source, target, "T")) as reports:
             wait_until(lambda: len(copies(target)) == 3)
             source.broker("b1").start()
             wait_until(lambda: len(copies(target)) == 5)
@@ -60,12 +44,9 @@ def test_brokers_come_and_go_while_each_queue_is_copied_in_order(monkeypatch: py
             send_to(source, FIRST, 3, 2)
             target.broker("b0").start()
             wait_until(lambda: len(copies(target)) >= 7)
-        finally:
-            ended.set()
-            thread.join(20)
         assert copies(target) == ["m0", "m1", "m2", "m3", "m4", "m0", "m1"]
         send_to(source, SECOND, 2, 1)
-        again = build(msgspec.structs.replace(endless, is_once=True), threading.Event())
+        again = run(mirror_of(source, target, "T"))
         assert again.lead.startswith("1 messages copied"), "a second run goes on where the first ended"
         assert copies(target) == ["m0", "m1", "m2", "m3", "m4", "m0", "m1", "m2"]
         assert reports[0].findings == again.findings == []

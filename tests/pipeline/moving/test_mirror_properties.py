@@ -17,12 +17,6 @@ from pipeline.moving.mirrors import mirror_of, run
 
 
 @pytest.fixture(scope="module")
-def target() -> Iterator[RocketMQ]:
-    with EmbeddedServer() as server:
-        yield RocketMQ(server)
-
-
-@pytest.fixture(scope="module")
 def source() -> Iterator[RocketMQ]:
     """Its clock moves when a test says so."""
     with EmbeddedServer(virtual_time=True) as server:

@@ -1,11 +1,7 @@
 """A mirror while a master is away and its slave is in the route: no message is missing, and none is sent twice."""
 
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
-import msgspec
 import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
@@ -14,13 +10,11 @@ from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.errors import SourceUnreachable
 from pocketmq.pipeline.moving import mirror as mirror_module
 from pocketmq.pipeline.moving import mirroring as mirroring_module
-from pocketmq.pipeline.moving.mirror import Mirror, build
 from pocketmq.pipeline.planning.positions import Queue
 from pocketmq.testing import RocketMQCluster
 
-from pipeline.brokers.cluster_sends import options_of, send_to
-from pipeline.brokers.reading import read
-from pipeline.moving.mirrors import mirror_of, run
+from pipeline.brokers.cluster_sends import send_to
+from pipeline.moving.mirrors import copies, mirror_of, run, running
 from waiting import wait_until
 
 FIRST = Queue("T", "b0", 0)
@@ -47,11 +41,6 @@ def target() -> Iterator[RocketMQCluster]:
         yield cluster
 
 
-def copies(target: RocketMQCluster) -> list[str]:
-    with BrokerClient(target.namesrv_addr).closing() as client:
-        return read(client, options_of(target, "T"))
-
-
 def committed(source: RocketMQCluster) -> int | None:
     with BrokerClient(source.namesrv_addr).closing() as client:
         return client.committed(GROUP, [FIRST], 1_000)[FIRST]
@@ -59,20 +48,6 @@ def committed(source: RocketMQCluster) -> int | None:
 
 def bodies(count: int) -> list[str]:
     return [f"m{number}" for number in range(count)]
-
-
-@contextmanager
-def running(mirror: Mirror) -> Iterator[list[Any]]:
-    """A mirror that is ended with the `with`; its report is in the list then."""
-    ended, reports = threading.Event(), []
-    endless = msgspec.structs.replace(mirror, is_once=False)
-    thread = threading.Thread(target=lambda: reports.append(build(endless, ended)))
-    thread.start()
-    try:
-        yield reports
-    finally:
-        ended.set()
-        thread.join(20)
 
 
 def test_what_a_slave_holds_is_copied_while_its_master_is_away(

@@ -1,6 +1,7 @@
 """A store behind a URL has the rows of the folder, and no more of it is read than is needed."""
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,7 @@ def test_what_no_queue_knows_is_read_as_in_a_folder(tmp_path: Path) -> None:
     for topics in (None, "Bills", "Orders"):
         found = rows(open_store(url_of(store), topics=topics, columns="physicalOffset"))
         assert found == rows(open_store(store, topics=topics, columns="physicalOffset"))
+    shutil.rmtree(store / "consumequeue")
     assert len(rows(open_store(url_of(store)))) == COUNT
 
 
@@ -159,3 +161,5 @@ def test_damage_names_the_original(tmp_path: Path) -> None:
     file.unlink()
     with pytest.raises(CorruptStoreError, match=re.escape(url_of(store))):
         open_store(url_of(store))
+    reported = rows(open_store(url_of(store), on_corrupt="report", columns="status,file"))
+    assert {"status": "missing", "file": url_of(store / "commitlog" / f"{0:020}")} in reported
