@@ -323,7 +323,7 @@ def audit(spark: Any, store: Path) -> None:
     from pocketmq.pipeline.sql.spark_engine import SparkEngine
 
     for section in build(SparkEngine(spark), str(store)).sections:
-        section.frame.collect()
+        section.frame.rows()
     spark.catalog.clearCache()
 
 

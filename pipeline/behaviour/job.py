@@ -47,9 +47,9 @@ def build(engine: Engine, paths: Sequence[str], *, gap_seconds: float = DEFAULT_
     runs, members = questions.runs_of(engine), questions.members_of(engine)
     doubles, idle = double_owners(runs), gaps(runs, gap_seconds)
     engine.keep("clients", questions.CLIENTS)
-    slow = engine.sql(f"select * from clients where unreadAtEnd >= {SLOW_LAG}").collect()
-    (dropped,) = engine.sql("select sum(dropped) as n from entries where kind = 'dropped'").collect()
-    findings = findings_of(doubles, idle, slow, int(dropped.n or 0))
+    slow = engine.sql(f"select * from clients where unreadAtEnd >= {SLOW_LAG}").rows()
+    (dropped,) = engine.sql("select sum(dropped) as n from entries where kind = 'dropped'").rows()
+    findings = findings_of(doubles, idle, slow, int(dropped["n"] or 0))
     name_of = dict(zip(paths, questions.side_names(paths), strict=True))
     side_of = {journal: name_of[path] for journal, path in _sides(paths).items()} if len(paths) > 1 else {}
     member_rows = frame_of_rows(questions.MEMBERS, [tuple(member.values()) for member in members])
@@ -91,7 +91,7 @@ def findings_of(
         for gap in idle
     ]
     findings += [
-        f"{row['group']}: {row.client} is slow: {row.unreadAtEnd:,} messages were unread at its last pulls"
+        f"{row['group']}: {row['client']} is slow: {row['unreadAtEnd']:,} messages were unread at its last pulls"
         for row in slow
     ]
     if dropped:

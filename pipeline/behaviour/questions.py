@@ -74,9 +74,9 @@ from entries as e where kind = 'exchange'
 """A pull that waits for messages holds the queue for its client, also if it is never answered."""
 _OF_QUEUE: Final = "partition by p.journal, p.group, p.topic, p.queueId order by p.time, p.client"
 RUNS: Final = f"""
-select r.journal as journal, r.group as group, r.topic as topic, r.queueId as queueId, r.client as client,
-       min(unix_micros(r.time)) as firstMicros, max(unix_micros(r.until)) as lastMicros, count(*) as pulls,
-       cast(coalesce(sum(r.messages), 0) as bigint) as messages
+select r.journal as journal, r.group as group, r.topic as topic, r.queueId as queueId,
+       min(unix_micros(r.time)) / 1e6 as firstSecond, max(unix_micros(r.until)) / 1e6 as lastSecond, r.client as client,
+       count(*) as pulls, cast(coalesce(sum(r.messages), 0) as bigint) as messages
 from (
     select p.*, sum(p.isChange) over ({_OF_QUEUE} rows between unbounded preceding and current row) as run
     from (
@@ -85,6 +85,7 @@ from (
     ) as p
 ) as r group by r.journal, r.group, r.topic, r.queueId, r.client, r.run
 """
+"""The columns are the fields of `PullRun`, in their order."""
 BEATS: Final = f"""
 select source, journal, client, heartbeat, min(unix_micros(time)) as firstMicros, max(unix_micros(time)) as lastMicros,
        min(language) as language, min(version) as version, max_by(connection, time) as connection
@@ -209,13 +210,7 @@ def side_names(paths: Sequence[str]) -> list[str]:
 
 def runs_of(engine: Engine) -> list[PullRun]:
     """Consecutive pulls of one client from one queue, collapsed into runs."""
-    return end_at_next_run(
-        PullRun(
-            *(row.journal, row["group"], row.topic, row.queueId, row.firstMicros / 1e6, row.lastMicros / 1e6),
-            *(row.client, row.pulls, row.messages),
-        )
-        for row in engine.sql(RUNS).collect()
-    )
+    return end_at_next_run(PullRun(*row.values()) for row in engine.sql(RUNS).rows())
 
 
 def owners_of(runs: Sequence[PullRun]) -> ArrowFrame:
@@ -248,28 +243,30 @@ class _Stay(msgspec.Struct):
 def members_of(engine: Engine) -> list[dict[str, Any]]:
     """Each member from its first heartbeat with a group to its end: unregistered, the connection of its last heartbeat
     closed, or still connected."""
-    left = {(row.journal, row.client, row.leftGroup): row.micros for row in engine.sql(LEFT).collect()}
-    closed = {(row.journal, row.connection): row.micros for row in engine.sql(CLOSED).collect()}
+    left = {
+        (row["journal"], row["client"], row["leftGroup"]): row["micros"] for row in engine.sql(LEFT).rows()
+    }
+    closed = {(row["journal"], row["connection"]): row["micros"] for row in engine.sql(CLOSED).rows()}
     members = []
-    for (group, journal, client), stay in _stays(engine.sql(BEATS).collect()).items():
+    for (group, journal, client), stay in _stays(engine.sql(BEATS).rows()).items():
         first, last = stay.first, stay.last
         unregistered = left.get((journal, client, group))
-        gone = unregistered if unregistered is not None and unregistered >= last.lastMicros else None
-        closed_at = closed.get((journal, last.connection))
-        until = min((end for end in (gone, closed_at) if end is not None), default=last.lastMicros)
+        gone = unregistered if unregistered is not None and unregistered >= last["lastMicros"] else None
+        closed_at = closed.get((journal, last["connection"]))
+        until = min((end for end in (gone, closed_at) if end is not None), default=last["lastMicros"])
         how = "connection closed" if closed_at is not None else "still connected"
-        release = None if first.version is None else version_name(first.version)
+        release = None if first["version"] is None else version_name(first["version"])
         members.append(
             {
-                "source": first.source,
+                "source": first["source"],
                 "journal": journal,
                 "group": group,
                 "client": client,
-                "language": first.language,
+                "language": first["language"],
                 "release": release and release.removeprefix("V").replace("_", "."),
                 "consumeFromWhere": stay.consumer.consumeFromWhere,
                 "messageModel": stay.consumer.messageModel,
-                "joined": _moment(first.firstMicros / 1e6),
+                "joined": _moment(first["firstMicros"] / 1e6),
                 "until": _moment(until / 1e6),
                 "how": how if gone is None else "unregistered",
             }
@@ -280,15 +277,15 @@ def members_of(engine: Engine) -> list[dict[str, Any]]:
 def _stays(beats: Iterable[Any]) -> dict[tuple[str, str, str], _Stay]:
     """(group, journal, client) -> stay."""
     stays: dict[tuple[str, str, str], _Stay] = {}
-    for beat in sorted(beats, key=lambda beat: beat.firstMicros):
+    for beat in sorted(beats, key=lambda beat: beat["firstMicros"]):
         try:
-            consumers = msgspec.json.decode(beat.heartbeat, type=_Heartbeat).consumerDataSet
+            consumers = msgspec.json.decode(beat["heartbeat"], type=_Heartbeat).consumerDataSet
         except msgspec.DecodeError:
             continue
         for consumer in consumers:
-            key = consumer.groupName, beat.journal, beat.client
+            key = consumer.groupName, beat["journal"], beat["client"]
             stay = stays.setdefault(key, _Stay(beat, beat, consumer))
-            stay.last = max(stay.last, beat, key=lambda one: one.lastMicros)
+            stay.last = max(stay.last, beat, key=lambda one: one["lastMicros"])
     return stays
 
 

@@ -145,32 +145,32 @@ def findings_of(engine: Engine, questions: Mapping[str, str]) -> tuple[list[str]
     """A sentence for each row of the tables of faults, of each at most `SHOWN`, and how many more rows there are."""
     texts = {name: questions[name] for name in ("damaged", "gaps", "order", "index")}
     found = {
-        name: engine.sql(f"select * from ({text}) as faults limit {SHOWN}").collect()
+        name: engine.sql(f"select * from ({text}) as faults limit {SHOWN}").rows()
         for name, text in texts.items()
     }
     hidden_findings = sum(
-        engine.sql(f"select count(*) as n from ({texts[name]}) as faults").collect()[0].n - SHOWN
+        engine.sql(f"select count(*) as n from ({texts[name]}) as faults").rows()[0]["n"] - SHOWN
         for name, rows in found.items()
         if len(rows) == SHOWN
     )
     return [
-        *(f"{_broker(row)}{row.status} at log position {row.physicalOffset} ({row.file})" for row in found["damaged"]),
-        *(f"{_queue(row)}: {row.what}, {counted(row['count'], 'message')} from offset {row.first}"
+        *(f"{_broker(row)}{row['status']} at log position {row['physicalOffset']} ({row['file']})"
+          for row in found["damaged"]),
+        *(f"{_queue(row)}: {row['what']}, {counted(row['count'], 'message')} from offset {row['first']}"
           for row in found["gaps"]),
-        *(f"{_queue(row)}: offset {row.queueOffset} lies after offset {row.previous} in the log"
+        *(f"{_queue(row)}: offset {row['queueOffset']} lies after offset {row['previous']} in the log"
           for row in found["order"]),
-        *(f"{_queue(row)} {_offsets(row.queueOffset, row.lastOffset)}: {row.what}"
+        *(f"{_queue(row)} {_offsets(row['queueOffset'], row['lastOffset'])}: {row['what']}"
           for row in found["index"]),
     ], hidden_findings  # fmt: skip
 
 
-def _broker(row: Any) -> str:
-    name = getattr(row, "brokerName", None)
-    return "" if name is None else f"{name}: "
+def _broker(row: Mapping[str, Any]) -> str:
+    return f"{row['brokerName']}: " if "brokerName" in row else ""
 
 
-def _queue(row: Any) -> str:
-    return f"{_broker(row)}{row.topic} queue {row.queueId}"
+def _queue(row: Mapping[str, Any]) -> str:
+    return f"{_broker(row)}{row['topic']} queue {row['queueId']}"
 
 
 def _offsets(first: int, last: int) -> str:

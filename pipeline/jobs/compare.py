@@ -179,14 +179,14 @@ def _uncompared(engine: Engine) -> str:
     """What is only counted, as more sentences."""
     return "".join(
         f" On the {row['side']} {counted(int(row['nameless']), 'message')} without a client's id, counted only."
-        for row in engine.sql(UNCOMPARED).collect()
+        for row in engine.sql(UNCOMPARED).rows()
         if row["nameless"]
     )
 
 
 def _findings(engine: Engine, left: MessageInput, right: MessageInput) -> list[str]:
     findings = []
-    for row in engine.sql(FINDINGS).collect():
+    for row in engine.sql(FINDINGS).rows():
         for count, text in (
             (row["notRight"], f"{counted(int(row['notRight']), 'message')} missing in {right.name}"),
             (row["notLeft"], f"{counted(int(row['notLeft']), 'message')} missing in {left.name}"),
@@ -196,7 +196,7 @@ def _findings(engine: Engine, left: MessageInput, right: MessageInput) -> list[s
         ):
             if count:
                 findings.append(f"{row['topic']}: {text}")
-    counts = engine.sql(COUNTS.format(group="topic")).collect()
+    counts = engine.sql(COUNTS.format(group="topic")).rows()
     named = {finding.partition(":")[0] for finding in findings}
     findings += [
         f"{row['topic']}: {row['leftMessages']:,} messages on the left, {row['rightMessages']:,} on the right"

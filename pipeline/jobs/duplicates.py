@@ -81,7 +81,7 @@ def build(engine: Engine, source: MessageInput, *, by: str = "msgId") -> Report:
     found = engine.sql(f"select * from duplicates where level = 'stored twice' limit {LISTED_FINDINGS}")
     findings = [
         f"{row['topic']}: {by} {row[by]} is stored {row['copies']} times, {row['seconds']:.1f} s apart: {row['places']}"
-        for row in found.collect()
+        for row in found.rows()
     ]
     hidden_findings = stored_twice.count() - len(findings) if len(findings) == LISTED_FINDINGS else 0
     table = engine.sql("select * from duplicates order by level, topic, 1")

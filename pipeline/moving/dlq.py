@@ -103,7 +103,7 @@ def build(engine: Engine, source: MessageInput, wanted: Wanted, *, limit: int = 
         for row in engine.sql(
             "select consumerGroup, originTopic, count(*) as n from dead where state = 'dead' "
             "group by consumerGroup, originTopic order by n desc, consumerGroup, originTopic nulls first limit 20"
-        ).collect()
+        ).rows()
     ]
     lead = f"In {source.name}."
     if wanted.send_back is not None:
@@ -111,7 +111,7 @@ def build(engine: Engine, source: MessageInput, wanted: Wanted, *, limit: int = 
 
         counts = send_back(source, wanted, [topic for topic in topics if is_dlq_topic(topic)], existing)
         sections.append(counts)
-        is_any_sent = any(row["what"] == SENT and row["messages"] for row in counts.frame.collect())
+        is_any_sent = any(row["what"] == SENT and row["messages"] for row in counts.frame.rows())
         lead += _words_of(source, wanted, is_any_sent=is_any_sent)
     elif findings:
         lead += " Nothing was sent: --send-back origin or --send-back group sends copies."

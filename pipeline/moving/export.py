@@ -16,6 +16,7 @@ from ..jobs.run import output_options, run_job
 from ..report.output_folders import replaced, write_mode
 from ..report.report import Report, Section
 from ..sql.message_input import MessageInput
+from ..sql.spark_engine import SparkFrame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +35,7 @@ def build(spark: "SparkSession", source: MessageInput, folder: str) -> Report:
     # With a schema, because Spark cannot infer one from an empty folder, and would read a topic named 7 as a number.
     written = spark.read.schema(rows.schema).parquet(folder)
     counts = written.groupBy("topic", "date").count().orderBy("topic", "date")
-    return Report("Export", f"To {folder}.", [Section("rows", "Rows", counts)])
+    return Report("Export", f"To {folder}.", [Section("rows", "Rows", SparkFrame(counts))])
 
 
 @click.command("export")

@@ -124,6 +124,10 @@ def build(
 
     A batch that is being written then is not in the table: the next run writes it.
     """
+    import pyarrow as pa
+
+    from ..sql.arrow_frame import frame_of_rows
+
     keep_reports(spark)
     ended = ended or threading.Event()
     queries = [start(spark, ingest, is_bad=False)]
@@ -138,7 +142,7 @@ def build(
     numbers = [each.look() for each in counts]
     refused = numbers[1] if len(numbers) > 1 else 0
     rows = [(ingest.target, numbers[0]), *([(ingest.bad, refused)] if ingest.bad is not None else [])]
-    table = spark.createDataFrame(rows, "target string, messages bigint")
+    table = frame_of_rows({"target": pa.string(), "messages": pa.int64()}, rows)
     findings = [f"{refused:,} messages cannot be decoded: they are in {ingest.bad}"] if refused else []
     lead = f"{numbers[0]:,} messages of {ingest.topics} written to {ingest.target}."
     if ended.is_set():

@@ -100,7 +100,10 @@ def check_target(replay: Replay) -> None:
 
 def build(spark: "SparkSession", replay: Replay) -> Report:
     """Send or count messages, and report how many."""
+    import pyarrow as pa
     from pyspark.sql import functions as F
+
+    from ..sql.arrow_frame import frame_of_rows
 
     is_stream = replay.checkpoint is not None and not replay.is_dry
     wanted = MessageInput(
@@ -122,7 +125,7 @@ def build(spark: "SparkSession", replay: Replay) -> Report:
         rows = rows.where(F.col("storeTimestamp") < F.timestamp_millis(F.lit(replay.ending_ms)))
     sent = _count(rows) if replay.is_dry else _send(rows, replay)
     verb = "would be sent" if replay.is_dry else "sent"
-    counts = spark.createDataFrame([(replay.target, sent)], "target string, messages bigint")
+    counts = frame_of_rows({"target": pa.string(), "messages": pa.int64()}, [(replay.target, sent)])
     return Report(
         "Replay", f"{sent:,} messages {verb} to {replay.target}.", [Section("messages", "Messages", counts)]
     )

@@ -1,6 +1,6 @@
 """A job's result, and where it is written: tables on the terminal, JSON, Parquet, HTML.
 
-A job's `build` returns a `Report`: data frames with names, and findings, a sentence each. How a job runs is
+A job's `build` returns a `Report`: tables with names, and findings, a sentence each. How a job runs is
 `jobs/run.py`.
 """
 
@@ -73,7 +73,7 @@ def write(report: Report, outputs: Outputs) -> None:
             write_mode("--parquet", folder)
         for section, folder in zip(report.sections, folders, strict=True):
             with replaced("--parquet", folder) as mode:
-                section.frame.write.mode(mode).parquet(folder)
+                section.frame.write(folder, mode)
     if outputs.json_file is not None:
         with (
             writing("--json-file", outputs.json_file),
@@ -103,13 +103,8 @@ def inside_folder(folder: str, name: str) -> str:
 
 def shown_rows(frame: Frame) -> ShownRows:
     """What people see of a table. Its rows are counted only if they are too many to show."""
-    rows = [_plain(row) for row in frame.limit(SHOWN_ROWS + 1).collect()]
+    rows = frame.rows(SHOWN_ROWS + 1)
     return ShownRows(rows[:SHOWN_ROWS], len(rows) if len(rows) <= SHOWN_ROWS else frame.count())
-
-
-def _plain(row: Any) -> dict[str, Any]:
-    values: dict[str, Any] = row.asDict(recursive=True)
-    return values
 
 
 def _write_json(report: Report, file: TextIO) -> None:
@@ -117,9 +112,9 @@ def _write_json(report: Report, file: TextIO) -> None:
     file.write(f'{{"title": {json.dumps(report.title)},\n"findings": {json.dumps(report.findings, indent=1)}')
     for section in report.sections:
         file.write(f",\n{json.dumps(section.name)}: [")
-        for number, row in enumerate(section.frame.toLocalIterator()):
+        for number, row in enumerate(section.frame.each()):
             file.write(",\n " if number else "\n ")
-            file.write(json.dumps(_plain(row), default=_json_value))
+            file.write(json.dumps(row, default=_json_value))
         file.write("]")
     file.write("}\n")
 

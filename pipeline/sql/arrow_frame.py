@@ -1,5 +1,6 @@
-"""An Arrow table in the place of a Spark data frame, for reports."""
+"""The rows of a query as an Arrow table."""
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -10,28 +11,6 @@ import pyarrow as pa
 from ..files.locations import is_url
 
 ROWS: Final = 1024
-
-
-class ArrowRow:
-    """One row, as reports use the rows of Spark."""
-
-    def __init__(self, values: dict[str, Any]) -> None:
-        self._values = values
-
-    def asDict(self, recursive: bool = False) -> dict[str, Any]:
-        return dict(self._values)
-
-    def __iter__(self) -> Any:
-        return iter(self._values.values())
-
-    def __getitem__(self, name: str) -> Any:
-        return self._values[name]
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self.__dict__["_values"][name]
-        except KeyError:
-            raise AttributeError(name) from None
 
 
 class ArrowFrame:
@@ -49,50 +28,22 @@ class ArrowFrame:
         """Compute the table now, while progress is shown."""
         assert self.table is not None
 
-    @property
-    def columns(self) -> list[str]:
-        return list(self.table.schema.names)
+    def rows(self, most: int | None = None) -> list[dict[str, Any]]:
+        """The first rows, or all. A map is a dict."""
+        return list(itertools.islice(self.each(), most))
 
-    def collect(self) -> list[ArrowRow]:
-        """All rows. A map is a dict, as in Spark."""
-        return list(self.toLocalIterator())
-
-    def limit(self, num: int) -> "ArrowFrame":
-        """The first rows."""
-        return ArrowFrame(lambda: self.table.slice(0, num))
-
-    def toLocalIterator(self) -> Iterator[ArrowRow]:
+    def each(self) -> Iterator[dict[str, Any]]:
         """The rows, of which `ROWS` are values of Python at once."""
         maps = [field.name for field in self.table.schema if pa.types.is_map(field.type)]
         for batch in self.table.to_batches(max_chunksize=ROWS):
             for row in batch.to_pylist():
-                for name in maps:
-                    if row[name] is not None:
-                        row[name] = dict(row[name])
-                yield ArrowRow(row)
+                yield row | {name: dict(row[name]) for name in maps if row[name] is not None}
 
     def count(self) -> int:
         return int(self.table.num_rows)
 
-    @property
-    def write(self) -> "ArrowWriter":
-        return ArrowWriter(self)
-
-
-class ArrowWriter:
-    """The part of Spark's writer that reports use."""
-
-    def __init__(self, frame: ArrowFrame) -> None:
-        self._frame = frame
-        self._existing = "error"
-
-    def mode(self, mode: str) -> "ArrowWriter":
-        """overwrite, or errorifexists."""
-        self._existing = "delete_matching" if mode == "overwrite" else "error"
-        return self
-
-    def parquet(self, folder: str) -> None:
-        """Write the table as one file in a folder, on this machine or at a URL that Arrow knows."""
+    def write(self, folder: str, mode: str) -> None:
+        """Write the table as one Parquet file in a folder, on this machine or at a URL that Arrow knows."""
         import pyarrow.dataset as ds
 
         from ..files.remote_files import file_system
@@ -103,12 +54,12 @@ class ArrowWriter:
             files, path = None, folder
             Path(folder).mkdir(parents=True, exist_ok=True)
         ds.write_dataset(
-            self._frame.table,
+            self.table,
             path,
             filesystem=files,
             format="parquet",
             basename_template="part-{i}.parquet",
-            existing_data_behavior=self._existing,
+            existing_data_behavior="delete_matching" if mode == "overwrite" else "error",
         )
 
 

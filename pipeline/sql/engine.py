@@ -18,18 +18,18 @@ SQL: Final = "SQL"
 
 
 class Frame(Protocol):
-    """The rows of a query: the part of a Spark data frame that jobs and reports use. They may be too many to hold."""
+    """The rows of a query, which may be too many to hold. A row is a dict of plain values."""
 
-    def collect(self) -> list[Any]: ...
+    def rows(self, most: int | None = None) -> list[dict[str, Any]]:
+        """The first rows, or all."""
 
-    def limit(self, num: int) -> "Frame": ...
+    def each(self) -> Iterator[dict[str, Any]]:
+        """The rows, of which few are held at once."""
 
     def count(self) -> int: ...
 
-    def toLocalIterator(self) -> Iterator[Any]: ...
-
-    @property
-    def write(self) -> Any: ...
+    def write(self, folder: str, mode: str) -> None:
+        """Write them as Parquet; `mode` is one of `report/output_folders.py`."""
 
 
 class Engine(Protocol):

@@ -1,7 +1,7 @@
 """Jobs on Spark: the same tables as views of the formats `rocketmq`, `rocketmq-store` and `pocketmq-journal`."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import OptionError
 from ..files.locations import absolute
@@ -13,8 +13,29 @@ from .prelude import FOR_SPARK
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+
 KEPT_HERE: Final = 20_000
 """Rows of a small table that are kept in this process: questions about them start no tasks that read a cache."""
+
+
+class SparkFrame:
+    """The rows of a data frame."""
+
+    def __init__(self, frame: "DataFrame") -> None:
+        self.frame = frame
+
+    def rows(self, most: int | None = None) -> list[dict[str, Any]]:
+        found = self.frame if most is None else self.frame.limit(most)
+        return [row.asDict(recursive=True) for row in found.collect()]
+
+    def each(self) -> Iterator[dict[str, Any]]:
+        return (row.asDict(recursive=True) for row in self.frame.toLocalIterator())
+
+    def count(self) -> int:
+        return self.frame.count()
+
+    def write(self, folder: str, mode: str) -> None:
+        self.frame.write.mode(mode).parquet(folder)
 
 
 class SparkEngine:
@@ -49,18 +70,18 @@ class SparkEngine:
     def open_journal(self, name: str, path: str) -> None:
         self.spark.read.format("pocketmq-journal").load(absolute(path)).createOrReplaceTempView(name)
 
-    def sql(self, text: str) -> "DataFrame":
+    def sql(self, text: str) -> SparkFrame:
         """`OptionError` with Spark's words for a text that it cannot read."""
         from pyspark.errors import AnalysisException, ParseException
 
         try:
-            return self.spark.sql(text)
+            return SparkFrame(self.spark.sql(text))
         except (AnalysisException, ParseException) as error:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             raise OptionError(SQL, f": {lines[0] if lines else error}") from error
 
     def keep(self, name: str, text: str, *, is_small: bool = False) -> None:
-        rows = self.sql(text)
+        rows = self.sql(text).frame
         cached = rows.cache()
         self._cached.append(cached)
         if not is_small:

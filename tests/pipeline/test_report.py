@@ -1,5 +1,6 @@
 """A report holds the rows that people see; all the others pass through one at a time."""
 
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,43 +11,24 @@ from pocketmq.pipeline.report import output_folders
 from pocketmq.pipeline.report.report import SHOWN_ROWS, Outputs, Report, Section, inside_folder, write
 
 
-class Row:
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    def asDict(self, recursive: bool = False) -> dict[str, Any]:
-        return {"number": self.number}
-
-
 class FarFrame:
-    """A data frame of Spark, of which only so many rows may be held at once."""
+    """Rows of Spark, of which only so many may be held at once."""
 
-    def __init__(self, rows: int, limit: int | None = None) -> None:
-        self._rows = rows if limit is None else min(rows, limit)
-        self._is_limited = limit is not None
+    def __init__(self, count: int) -> None:
+        self._count = count
         self.folders: list[str] = []
 
-    def limit(self, num: int) -> "FarFrame":
-        return FarFrame(self._rows, num)
+    def rows(self, most: int | None = None) -> list[dict[str, Any]]:
+        assert most is not None, "the table is collected whole"
+        return list(itertools.islice(self.each(), most))
 
-    def collect(self) -> list[Row]:
-        assert self._is_limited, "the table is collected whole"
-        return [Row(number) for number in range(self._rows)]
+    def each(self) -> Iterator[dict[str, Any]]:
+        return ({"number": number} for number in range(self._count))
 
     def count(self) -> int:
-        return self._rows
+        return self._count
 
-    def toLocalIterator(self) -> Iterator[Row]:
-        return (Row(number) for number in range(self._rows))
-
-    @property
-    def write(self) -> "FarFrame":
-        return self
-
-    def mode(self, _: str) -> "FarFrame":
-        return self
-
-    def parquet(self, folder: str) -> None:
+    def write(self, folder: str, mode: str) -> None:
         self.folders.append(folder)
 
 

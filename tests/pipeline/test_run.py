@@ -359,33 +359,22 @@ def test_no_table_replaces_a_folder_that_holds_other_files(spark: FakeSession, t
 
 
 class FakeFrame:
-    """A data frame of Spark without rows; what is written of it is remembered."""
+    """A table without rows; what is written of it is remembered."""
 
     def __init__(self) -> None:
         self.written: list[tuple[str, str]] = []
-        self._mode = ""
 
-    def limit(self, _: int) -> "FakeFrame":
-        return self
-
-    def collect(self) -> list[Any]:
+    def rows(self, most: int | None = None) -> list[dict[str, Any]]:
         return []
 
-    toLocalIterator = collect
+    def each(self) -> Iterator[dict[str, Any]]:
+        return iter(())
 
     def count(self) -> int:
         return 0
 
-    @property
-    def write(self) -> "FakeFrame":
-        return self
-
-    def mode(self, mode: str) -> "FakeFrame":
-        self._mode = mode
-        return self
-
-    def parquet(self, folder: str) -> None:
-        self.written.append((self._mode, folder))
+    def write(self, folder: str, mode: str) -> None:
+        self.written.append((mode, folder))
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])

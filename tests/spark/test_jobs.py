@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 def rows(report: Report, name: str) -> list[tuple[object, ...]]:
     (section,) = [one for one in report.sections if one.name == name]
-    return [tuple(row) for row in section.frame.collect()]
+    return [tuple(row.values()) for row in section.frame.rows()]
 
 
 def test_export_writes_every_row_by_day_and_topic(spark: SparkSession, tmp_path: Path) -> None:

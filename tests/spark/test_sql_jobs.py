@@ -42,10 +42,7 @@ def plain(value: Any) -> Any:
 
 def tables(report: Any) -> dict[str, Any]:
     return {
-        section.name: [
-            {name: plain(value) for name, value in row.asDict(recursive=True).items()}
-            for row in section.frame.collect()
-        ]
+        section.name: [{name: plain(value) for name, value in row.items()} for row in section.frame.rows()]
         for section in report.sections
     }
 
@@ -171,7 +168,7 @@ def test_a_small_table_has_its_rows_and_types_whether_they_are_few_or_many(
     text = "select id, cast(id as string) as word, timestamp_millis(id) as time, nullif(id, 3) as gap from range(9)"
     engine = SparkEngine(spark)
     engine.keep("kept", text, is_small=True)
-    kept, computed = engine.sql("select * from kept"), engine.sql(text)
+    kept, computed = engine.sql("select * from kept").frame, engine.sql(text).frame
     assert kept.schema.simpleString() == computed.schema.simpleString()
     assert sorted(kept.collect()) == sorted(computed.collect())
     assert spark.catalog.isCached("kept") == (kept_here == 0)
@@ -186,9 +183,9 @@ def test_stores_of_several_brokers_are_one_on_both_engines(spark: SparkSession, 
             engine.open_messages("messages", source, ("topic", "brokerName"))
             counted = engine.sql(
                 "select brokerName, count(*) as n from messages group by 1 order by 1"
-            ).collect()
+            ).rows()
             assert [(row["brokerName"], row["n"]) for row in counted] == [("a", 60), ("b", 40)]
             report = audit.build(engine, dict(stores))
             assert report.findings == []
             (queues,) = [section.frame for section in report.sections if section.name == "queues"]
-            assert {row["brokerName"] for row in queues.collect()} == {"a", "b"}
+            assert {row["brokerName"] for row in queues.rows()} == {"a", "b"}

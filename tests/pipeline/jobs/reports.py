@@ -5,4 +5,5 @@ from typing import Any
 
 def rows(report: Any, name: str) -> list[dict[str, Any]]:
     (section,) = [each for each in report.sections if each.name == name]
-    return [row.asDict() for row in section.frame.collect()]
+    found: list[dict[str, Any]] = section.frame.rows()
+    return found

@@ -42,7 +42,7 @@ def test_statistics_count_messages_and_bytes(engine: Any, store: Path) -> None:
     topics = {row["topic"]: row for row in rows(report, "topics")}
     assert topics["Orders"]["messages"] == COUNT - COUNT // 10
     assert topics["Bills"]["messages"] == COUNT // 10
-    log_bytes = engine.sql("select sum(storeSize) as n from messages").collect()[0].n
+    log_bytes = engine.sql("select sum(storeSize) as n from messages").rows()[0]["n"]
     assert sum(row["bytes"] for row in topics.values()) == log_bytes
     assert round(topics["Orders"]["messagesPerSecond"], 2) == 0.03
     minutes = rows(report, "minutes")
@@ -117,7 +117,7 @@ class InterruptedTable:
 def test_ctrl_c_is_ctrl_c_and_not_an_error_of_the_query(engine: Any) -> None:
     engine._register("rows", InterruptedTable())
     with pytest.raises(KeyboardInterrupt):
-        engine.sql("select max(queueOffset) from rows").collect()
+        engine.sql("select max(queueOffset) from rows").rows()
     with pytest.raises(KeyboardInterrupt):
         engine.keep("kept", "select * from rows")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -125,7 +125,7 @@ def test_ctrl_c_is_ctrl_c_and_not_an_error_of_the_query(engine: Any) -> None:
 
 def test_an_offset_message_id_is_found(engine: Any, store: Path) -> None:
     engine.open_messages("m", MessageInput(store=str(store)), ())
-    wanted = engine.sql("select offsetMsgId as id from m where keys = 'k5 all'").collect()[0].id
+    wanted = engine.sql("select offsetMsgId as id from m where keys = 'k5 all'").rows()[0]["id"]
     assert [int(text, 16) for text in found(engine, store, message_id=wanted.lower())] == [5]
 
 
@@ -289,7 +289,7 @@ def test_statistics_of_a_store_are_counted_inside_the_scan(engine: Any, store: P
     source = MessageInput(store=str(store))
     scanned = stats.build(engine, source)
     with pytest.raises(OptionError, match="messages"):
-        engine.sql("select * from messages").collect()  # no message was handed over
+        engine.sql("select * from messages").rows()  # no message was handed over
     before = {name: rows(scanned, name) for name in ("topics", "minutes", "queues", "tags")}
     read = stats.build(engine, MessageInput(store=str(store), since_ms=0))
     assert {name: rows(read, name) for name in before} == before

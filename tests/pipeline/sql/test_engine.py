@@ -132,11 +132,10 @@ def test_a_frame_of_rows_is_written_as_parquet(tmp_path: Path) -> None:
 
     frame = frame_of_rows({"a": pa.int32(), "b": pa.string()}, [(1, "x"), (2, None)])
     for _ in range(2):
-        frame.write.mode("overwrite").parquet(str(tmp_path / "rows"))
+        frame.write(str(tmp_path / "rows"), "overwrite")
     assert pq.read_table(tmp_path / "rows").to_pylist() == [{"a": 1, "b": "x"}, {"a": 2, "b": None}]
-    assert [row["b"] for row in frame.collect()] == ["x", None]
-    assert frame.collect()[0].a == 1
-    assert frame_of_rows({"a": pa.int32()}, []).collect() == []
+    assert frame.rows() == [{"a": 1, "b": "x"}, {"a": 2, "b": None}]
+    assert frame_of_rows({"a": pa.int32()}, []).rows() == []
 
 
 @settings(max_examples=100, deadline=None)
@@ -148,19 +147,19 @@ def test_a_frame_of_rows_is_written_as_parquet(tmp_path: Path) -> None:
 def test_a_text_is_found_in_a_body_where_its_bytes_are(duckdb: Any, body: bytes, text: str) -> None:
     (row,) = duckdb.sql(
         f"select has_bytes(from_hex('{body.hex()}'), decode(from_hex('{text.encode().hex()}'))) as found"
-    ).collect()
-    assert row.found is (text.encode() in body)
+    ).rows()
+    assert row["found"] is (text.encode() in body)
 
 
 def test_the_sum_of_integers_is_an_integer(duckdb: Any) -> None:
     table = duckdb.sql("select sum(n) as n, sum(n) * 1.5 as m from (values (1), (2)) as t(n)").table
     assert table.schema.field("n").type == pa.int64()
     large = duckdb.sql("select sum(n) as n from (values (9223372036854775807), (1)) as t(n)")
-    assert [int(row.n) for row in large.collect()] == [1 << 63]
+    assert [int(row["n"]) for row in large.rows()] == [1 << 63]
 
 
 def test_a_frame_shows_its_first_rows_and_makes_the_others_one_by_one() -> None:
     whole = frame_of_rows({"n": pa.int64()}, [(number,) for number in range(5000)])
-    assert [row.n for row in whole.limit(3).collect()] == [0, 1, 2]
-    rows = whole.toLocalIterator()
-    assert [next(rows).n for _ in range(2000)] == list(range(2000))
+    assert [row["n"] for row in whole.rows(3)] == [0, 1, 2]
+    rows = whole.each()
+    assert [next(rows)["n"] for _ in range(2000)] == list(range(2000))
