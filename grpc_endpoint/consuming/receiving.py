@@ -142,7 +142,7 @@ class Receiving:
             return
         if self._is_renewed:
             delivered = [(*self._named(one), one.reconsume_times) for one in outgoing]
-            consuming.renewal.add(call.client_id, self._pop.consumer_group, delivered)
+            consuming.renewal.add(call.client_id, delivered)
         call.when_undelivered(lambda: self._undelivered(outgoing))
         end = ReceiveMessageResponse(delivery_timestamp=timestamp_of(consuming.broker.clock.now_ms()))
         messages = [one.reply for one in outgoing]

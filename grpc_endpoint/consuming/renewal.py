@@ -10,6 +10,7 @@ members get them at once. Times are those of the broker's clock, which may be vi
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -37,8 +38,8 @@ _FIRST_RETRY_STEP: Final = 2
 TURN_MESSAGES: Final = 200
 """Of a scan, in one turn of the loop: about 10 ms if all are renewed."""
 
-MessageKey = tuple[str, str, str, int, int]
-"""Topic, message id, retry flag, queue and offset."""
+MessageKey = tuple[str, str, str, str, int, int]
+"""Group, topic, message id, retry flag, queue and offset."""
 
 
 class RenewedMessage:
@@ -57,7 +58,7 @@ class RenewedMessage:
 
 
 class Renewal:
-    """The messages under renewal, by client and group."""
+    """The messages under renewal, by client."""
 
     def __init__(self, broker: Broker, is_member: Callable[[str, str], bool]) -> None:
         """`is_member` says whether a client is in a group now."""
@@ -65,8 +66,8 @@ class Renewal:
         self._timers = broker.state.timers
         self._config = broker.config.endpoint
         self._is_member = is_member
-        self._messages: dict[str, dict[str, dict[MessageKey, RenewedMessage]]] = {}
-        """By client id and group."""
+        self._messages: dict[str, dict[MessageKey, RenewedMessage]] = {}
+        """By client id."""
         self._count = 0
         self._turns: Iterator[None] | None = None
         """The rest of a scan that has begun."""
@@ -78,55 +79,52 @@ class Renewal:
 
     # -- in and out
 
-    def add(self, client_id: str, group: str, messages: Iterable[tuple[str, Delivery, int]]) -> None:
+    def add(self, client_id: str, messages: Iterable[tuple[str, Delivery, int]]) -> None:
         """Renew these from now on: each message id with its delivery and the number of earlier ones."""
         now_ms = self._clock.now_ms()
-        known = self._messages.setdefault(client_id, {}).setdefault(group, {})
         for message_id, delivered, reconsume_times in messages:
             if self._count >= MOST_MESSAGES:
                 _log.warning("%d messages are renewed already: further ones are not", self._count)
                 break
-            message = RenewedMessage(delivered, reconsume_times, now_ms)
-            key = _key(message_id, delivered)
+            message, key = RenewedMessage(delivered, reconsume_times, now_ms), _key(message_id, delivered)
+            known = self._messages.setdefault(client_id, {})
             self._count += key not in known
             known[key] = message
             self._note_due(message)
-        self._drop_if_empty(client_id, group)
 
     def take(self, client_id: str, message_id: str, delivered: Delivery) -> Delivery:
         """The message with its newest handle, and not renewed any more; as given if it never was renewed."""
-        group = delivered.group
-        known = self._messages.get(client_id, {}).get(group)
-        message = None if known is None else known.pop(_key(message_id, delivered), None)
+        key = _key(message_id, delivered)
+        message = self._messages.get(client_id, {}).get(key)
         if message is None:
             return delivered
-        self._count -= 1
-        self._drop_if_empty(client_id, group)
+        self._drop(client_id, key)
         return message.delivered
-
-    def _drop_if_empty(self, client_id: str, group: str) -> None:
-        of_client = self._messages.get(client_id)
-        if of_client is not None and not of_client.get(group):
-            of_client.pop(group, None)
-            if not of_client:
-                del self._messages[client_id]
 
     def client_left(self, client_id: str) -> None:
         """Give the messages of a client back; of very many, the next scan gives back the rest."""
-        left = TURN_MESSAGES
-        for group in list(self._messages.get(client_id, ())):
-            for _ in self._give_back(client_id, group):
-                left -= 1
-                if not left:
-                    return
+        for key, message in list(islice(self._messages.get(client_id, {}).items(), TURN_MESSAGES)):
+            self._give_back(client_id, key, message)
 
     def stop(self) -> None:
         """Give all messages back, because the endpoint stops."""
         self._turns = None
-        for client_id, groups in list(self._messages.items()):
-            for group in list(groups):
-                for _ in self._give_back(client_id, group):
-                    pass
+        for held in self._held():
+            self._give_back(*held)
+
+    def _held(self) -> Iterator[tuple[str, MessageKey, RenewedMessage]]:
+        """Each message that its client still holds when its turn comes."""
+        for client_id, messages in list(self._messages.items()):
+            for key, message in list(messages.items()):
+                if messages.get(key) is message:
+                    yield client_id, key, message
+
+    def _drop(self, client_id: str, key: MessageKey) -> None:
+        messages = self._messages[client_id]
+        del messages[key]
+        self._count -= 1
+        if not messages:
+            del self._messages[client_id]
 
     def forget(self) -> None:
         """Drop everything, because the broker goes back to an earlier state."""
@@ -164,33 +162,16 @@ class Renewal:
         self._turns = None
 
     def _scan_turns(self) -> Iterator[None]:
-        left = TURN_MESSAGES
-        for client_id, groups in list(self._messages.items()):
-            for group, messages in list(groups.items()):
-                if self._is_member(client_id, group):
-                    seen = self._renew_due(client_id, group, messages)
-                else:
-                    seen = self._give_back(client_id, group)
-                for _ in seen:
-                    left -= 1
-                    if not left:
-                        left = TURN_MESSAGES
-                        yield
-
-    def _renew_due(
-        self, client_id: str, group: str, messages: dict[MessageKey, RenewedMessage]
-    ) -> Iterator[None]:
-        """Each message of a member in turn: renewed if it is due."""
-        now_ms = self._clock.now_ms()
-        for key, message in list(messages.items()):
-            if messages.get(key) is message:  # it was not acknowledged since
-                if self._due_ms(message) > now_ms or self._renew(message, now_ms):
-                    self._note_due(message)
-                else:
-                    del messages[key]
-                    self._count -= 1
-            yield
-        self._drop_if_empty(client_id, group)
+        for number, (client_id, key, message) in enumerate(self._held(), 1):
+            now_ms = self._clock.now_ms()
+            if not self._is_member(client_id, message.delivered.group):
+                self._give_back(client_id, key, message)
+            elif self._due_ms(message) > now_ms or self._renew(message, now_ms):
+                self._note_due(message)
+            else:
+                self._drop(client_id, key)
+            if not number % TURN_MESSAGES:
+                yield
 
     def _renew(self, message: RenewedMessage, now_ms: int) -> bool:
         """Hide the message again; False if it is not renewed any more."""
@@ -216,20 +197,15 @@ class Renewal:
         message.delivered = msgspec.structs.replace(message.delivered, handle=handle)
         return True
 
-    def _give_back(self, client_id: str, group: str) -> Iterator[None]:
-        """Each message of a client in turn: others get it soon, or after its time if the store fails."""
-        messages = self._messages.get(client_id, {}).get(group, {})
-        now_ms = self._clock.now_ms()
-        while messages:
-            _, message = messages.popitem()
-            self._count -= 1
-            if not message.delivered.handle.is_expired(now_ms):
-                try:
-                    self._hide(message, self._config.invisible_time_millis_when_clear)
-                except StoreError as error:
-                    _log.warning("%s is not given back: %s", message.delivered.handle, error)
-            self._drop_if_empty(client_id, group)
-            yield
+    def _give_back(self, client_id: str, key: MessageKey, message: RenewedMessage) -> None:
+        """Others get the message soon, or after its time if the store fails."""
+        self._drop(client_id, key)
+        if message.delivered.handle.is_expired(self._clock.now_ms()):
+            return
+        try:
+            self._hide(message, self._config.invisible_time_millis_when_clear)
+        except StoreError as error:
+            _log.warning("%s is not given back: %s", message.delivered.handle, error)
 
     def _due_ms(self, message: RenewedMessage) -> int:
         return message.delivered.handle.receipt.visible_again_ms - self._config.renew_ahead_time_millis
@@ -257,4 +233,4 @@ def retry_delay_ms(policy: GroupRetryPolicy, reconsume_times: int) -> int:
 
 def _key(message_id: str, delivered: Delivery) -> MessageKey:
     receipt = delivered.handle.receipt
-    return delivered.topic, message_id, receipt.retry_flag, receipt.queue_id, receipt.offset
+    return delivered.group, delivered.topic, message_id, receipt.retry_flag, receipt.queue_id, receipt.offset

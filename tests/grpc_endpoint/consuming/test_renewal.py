@@ -34,7 +34,7 @@ async def test_each_renewal_is_for_longer(consumers: Consumers, clock: VirtualCl
     for _ in range(3 * 720):
         clock.advance(5000)
         consumers.consuming.renewal.scan()
-        [held] = consumers.consuming.renewal._messages["c1"]["g"].values()
+        [held] = consumers.consuming.renewal._messages["c1"].values()
         invisible_ms = held.delivered.handle.receipt.invisible_time_ms
         if held.renewals and (not seen or seen[-1] != invisible_ms):
             seen.append(invisible_ms)
@@ -66,12 +66,7 @@ async def test_a_renewal_that_fails_is_tried_again_some_times(
         for _ in range(failures):
             consumers.consuming.renewal.scan()
     consumers.consuming.renewal.scan()
-    held = [
-        one
-        for groups in consumers.consuming.renewal._messages.values()
-        for held in groups.values()
-        for one in held.values()
-    ]
+    held = [message for _, _, message in consumers.consuming.renewal._held()]
     assert [one.renewals for one in held] == ([1] if is_kept else [])
     assert len(consumers.consuming.renewal) == len(held)
 
@@ -96,7 +91,7 @@ async def test_a_store_that_fails_for_one_client_costs_the_others_nothing(
     monkeypatch.setattr(Delivery, "hide", fails_for_first)
     renewal.scan()
     assert list(renewal._messages) == ["c2"]
-    [held] = renewal._messages["c2"]["g"].values()
+    [held] = renewal._messages["c2"].values()
     assert held.renewals == 1
     assert len(renewal) == 1
 
@@ -108,7 +103,7 @@ async def test_a_scan_of_many_messages_is_done_in_turns(
     monkeypatch.setattr(renewal_module, "TURN_MESSAGES", 2)
     consumers.receive()
     renewal = consumers.consuming.renewal
-    held = list(renewal._messages["c1"]["g"].values())
+    held = list(renewal._messages["c1"].values())
     assert len(held) == 4
     clock.advance(51_000)
     monkeypatch.setattr(type(renewal._timers), "is_virtual", False)
@@ -141,7 +136,7 @@ async def test_when_a_message_is_renewed_is_set_by_keys(
 ) -> None:
     consumers: Consumers = make_consumers(count=1, **settings)
     consumers.receive()
-    [held] = consumers.consuming.renewal._messages["c1"]["g"].values()
+    [held] = consumers.consuming.renewal._messages["c1"].values()
     found = []
     for seconds in (20, 20, 15):
         consumers.pass_time(seconds)
