@@ -105,21 +105,17 @@ def test_a_port_in_use_is_one_line() -> None:
         EmbeddedServer(grpc_port=int(server.grpc_endpoint.split(":")[1])).start()
 
 
-async def test_methods_and_services_that_do_not_exist_are_unimplemented() -> None:
+async def test_what_no_handler_serves_is_refused_as_by_the_official_proxy() -> None:
+    """Methods and services that do not exist, and rpcs that no client calls."""
+    service = "apache.rocketmq.v2.MessagingService"
+    texts = {path: f"Method not found: {path[1:]}" for path in (f"/{service}/Nothing", "/a.b/C", "/")}
+    for name in ("PullMessage", "UpdateOffset", "GetOffset", "QueryOffset"):
+        texts[name] = f"Method {service}/{name} is unimplemented"
     async with EmbeddedServer(grpc_port=0) as server, GrpcClient.connected(server.grpc_endpoint) as client:
-        for path in ("/apache.rocketmq.v2.MessagingService/Nothing", "/a.b/C", "/"):
+        for called, text in texts.items():
             with pytest.raises(RpcError) as error:
-                await client.open(path, messages.QueryRouteRequest()).all()
-            assert (error.value.status, error.value.text) == (12, f"Method not found: {path[1:]}")
-
-
-@pytest.mark.parametrize("name", ["PullMessage", "UpdateOffset", "GetOffset", "QueryOffset"])
-async def test_rpcs_that_no_client_calls_are_refused_as_by_the_official_proxy(name: str) -> None:
-    async with EmbeddedServer(grpc_port=0) as server, GrpcClient.connected(server.grpc_endpoint) as client:
-        with pytest.raises(RpcError) as error:
-            await client.open(name, b"").all()
-    text = f"Method apache.rocketmq.v2.MessagingService/{name} is unimplemented"
-    assert (error.value.status, error.value.text) == (12, text)
+                await client.open(called, b"").all()
+            assert (error.value.status, error.value.text) == (12, text)
 
 
 def test_serve_writes_the_address_to_the_second_line_and_to_the_file(tmp_path: Path) -> None:

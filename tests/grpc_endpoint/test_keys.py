@@ -180,7 +180,7 @@ ELSEWHERE = {
     "grpcClientIdleTimeMills": "below",
     "grpcClientConsumerMinLongPollingTimeoutMillis": "below",
     "grpcServerPort": "test_endpoint.py",
-    "grpcShutdownTimeSeconds": "http2/test_port_limits.py",
+    "grpcShutdownTimeSeconds": "below",
     "grpcProxyRelayRequestTimeoutInSeconds": "clients/test_client_commands.py",
     "metricCollectorAddress": "clients/test_telemetry.py",
     "useDelayLevel": "producing/test_sends.py",

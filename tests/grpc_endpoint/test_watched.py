@@ -76,26 +76,6 @@ async def test_what_cannot_be_done_to_a_call_is_refused_and_hits_none(
     assert [hit.name for hit in twice.hits] == ["SEND_MESSAGE_V2"]
 
 
-async def test_a_hidden_message_is_back_three_seconds_after_its_time(
-    rocketmq: RocketMQ, client: GrpcClient
-) -> None:
-    """The broker waits so long for late acknowledgements, as the official one."""
-    await announce(client)
-    await client.ask(sent())
-    assert len(await received(client)) == 1
-    waiting = client.open("ReceiveMessage", receive())
-    await client.ping()
-    rocketmq.clock.advance("19s")
-    rocketmq.clock.advance("1s")
-    assert [reply.message for reply in await waiting.all() if reply.HasField("message")] == []
-    rocketmq.clock.advance("12s")
-    waiting = client.open("ReceiveMessage", receive())
-    await client.ping()
-    assert not waiting.is_ended
-    rocketmq.clock.advance("1s")
-    assert len([reply for reply in await waiting.all() if reply.HasField("message")]) == 1
-
-
 async def test_swallowed_telemetry_is_not_kept_for_ever(
     rocketmq: RocketMQ, client: GrpcClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

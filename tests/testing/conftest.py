@@ -1,10 +1,14 @@
 """One server for the tests of a file, with the settings that the file has as `SERVER`; every test begins without rules
 and requests, and what it does is undone."""
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pocketmq.testing import EmbeddedServer, RocketMQ
+
+from threads import begun_since, running_threads
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +26,17 @@ def one(server: EmbeddedServer) -> Iterator[RocketMQ]:
     yield RocketMQ(server)
     server.faults.clear()
     server.reset(mark)
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder for temporary stores during the test, which leaves nothing in it, and no thread."""
+    before, folder = running_threads(), tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)  # where tempfile keeps the variable's value
+    yield folder
+    assert (list(folder.iterdir()), begun_since(before)) == ([], [])
 
 
 @pytest.fixture

@@ -100,15 +100,6 @@ async def test_termination_of_a_consumer(grpc: GrpcBroker) -> None:
     assert gone == ["c1"]
 
 
-async def test_call_that_overtakes_its_settings_waits_for_them(grpc: GrpcBroker) -> None:
-    got: list[Settings | None] = []
-    call = grpc.open(HeartbeatRequest).call
-    grpc.clients.when_settings_known(call, 1.0, got.append)
-    assert got == []
-    grpc.telemetry(consumer("g"))
-    assert got == [grpc.clients.settings_of("c1")]
-
-
 async def test_few_calls_of_a_client_wait_for_its_settings(grpc: GrpcBroker) -> None:
     """They go on together, in one turn of the loop."""
     got: list[Settings | None] = []
@@ -118,20 +109,3 @@ async def test_few_calls_of_a_client_wait_for_its_settings(grpc: GrpcBroker) -> 
     assert got == [None] * 3
     grpc.telemetry(consumer("g"))
     assert len(got) == MAX_EARLY_OF_CLIENT + 3
-
-
-async def test_call_waits_for_settings_no_longer_than_it_is_said(grpc: GrpcBroker) -> None:
-    got: list[Settings | None] = []
-    call = grpc.open(HeartbeatRequest).call
-    grpc.clients.when_settings_known(call, 0.0, got.append)
-    await asyncio.sleep(0.001)
-    assert got == [None]
-
-
-async def test_cancelled_call_waits_for_nothing(grpc: GrpcBroker) -> None:
-    got: list[Settings | None] = []
-    call = grpc.open(HeartbeatRequest).call
-    grpc.clients.when_settings_known(call, 1.0, got.append)
-    call.on_cancel()
-    grpc.telemetry(consumer("g"))
-    assert got == []

