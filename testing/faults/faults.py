@@ -36,7 +36,7 @@ from .effects import (
 )
 from .fault_watcher import ActiveRules
 from .network import NetworkRule
-from .routes import RouteChange, RouteRule, by_name_server, with_brokers, without_broker
+from .routes import RouteChange, RouteRule, with_brokers, without_broker
 from .rule import AnyRule, ControlWords, Rule, RuleWords, words_of
 from .shaping import Shape, shape_of
 
@@ -82,14 +82,10 @@ class Faults:
 
         With `execute` the request is executed. `within_body` executes it too, and cuts the answer in its middle.
         """
-        check_bool("reset", reset)
-        if (
-            check_bool("within_body", within_body)
-            and execute is not None
-            and not check_bool("execute", execute)
-        ):
-            raise WrongValueError("within_body=True needs an answer, so execute must not be False", [True])
         executes = execute is not None and check_bool("execute", execute)
+        if check_bool("within_body", within_body) and execute is False:
+            raise WrongValueError("within_body=True needs an answer, so execute must not be False", [True])
+        check_bool("reset", reset)
         effect = Disconnect(execute=executes, reset=reset, within_body=within_body)
         return self._add("disconnect", effect, dict(words), ("execute", "reset", "within_body"))
 
@@ -199,7 +195,7 @@ class Faults:
             for server, listed in brokers.items()
         }
         words = {"topic": topic, "brokers": names}
-        return self._routed("name_servers_disagree", by_name_server(topic, names), words)
+        return self._routed("name_servers_disagree", with_brokers(topic, names), words)
 
     # -- the rules that stand
 

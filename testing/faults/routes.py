@@ -67,41 +67,33 @@ def without_broker(name: str) -> RouteChange:
     return change
 
 
-def with_brokers(wanted_topic: str, names: Sequence[str] | None, queues: int | None) -> RouteChange:
-    """The topic is on these brokers, with so many queues; None: as it is."""
+def with_brokers(
+    wanted_topic: str, names: Sequence[str] | Mapping[str, Sequence[str]] | None, queues: int | None = None
+) -> RouteChange:
+    """The topic is on these brokers, with so many queues; None: as it is. A mapping has the brokers by name server; one
+    that is not in it says what it knows."""
 
     def change(topic: str, name_server: str, route: TopicRouteData, brokers: Brokers) -> TopicRouteData:
-        return route if topic != wanted_topic else _moved(route, names, queues, brokers)
-
-    return change
-
-
-def by_name_server(wanted_topic: str, names: Mapping[str, Sequence[str]]) -> RouteChange:
-    """Each name server says other brokers; one that is not named says what it knows."""
-
-    def change(topic: str, name_server: str, route: TopicRouteData, brokers: Brokers) -> TopicRouteData:
-        if topic != wanted_topic or name_server not in names:
+        if topic != wanted_topic or (isinstance(names, Mapping) and name_server not in names):
             return route
-        return _moved(route, names[name_server], None, brokers)
+        known = {data.broker_name: data for data in route.queue_datas}
+        model = next(iter(route.queue_datas), QueueData("", _QUEUES, _QUEUES, PERM_READ | PERM_WRITE))
+        wanted = names[name_server] if isinstance(names, Mapping) else names
+        if wanted is None:
+            wanted = [name for name in known if name]
+        queue_datas = []
+        for name in wanted:
+            data = msgspec.structs.replace(known.get(name, model), broker_name=name)
+            if queues is not None:
+                data = msgspec.structs.replace(data, read_queue_nums=queues, write_queue_nums=queues)
+            queue_datas.append(data)
+        groups = {data.broker_name: data for data in route.broker_datas}
+        broker_datas = [
+            groups.get(name) or brokers[name] for name in wanted if name in groups or name in brokers
+        ]
+        return msgspec.structs.replace(route, queue_datas=queue_datas, broker_datas=broker_datas)
 
     return change
-
-
-def _moved(
-    route: TopicRouteData, names: Sequence[str] | None, queues: int | None, brokers: Brokers
-) -> TopicRouteData:
-    known = {data.broker_name: data for data in route.queue_datas}
-    model = next(iter(route.queue_datas), QueueData("", _QUEUES, _QUEUES, PERM_READ | PERM_WRITE))
-    wanted = [name for name in known if name] if names is None else list(names)
-    queue_datas = []
-    for name in wanted:
-        data = msgspec.structs.replace(known.get(name, model), broker_name=name)
-        if queues is not None:
-            data = msgspec.structs.replace(data, read_queue_nums=queues, write_queue_nums=queues)
-        queue_datas.append(data)
-    groups = {data.broker_name: data for data in route.broker_datas}
-    broker_datas = [groups.get(name) or brokers[name] for name in wanted if name in groups or name in brokers]
-    return msgspec.structs.replace(route, queue_datas=queue_datas, broker_datas=broker_datas)
 
 
 def changed_reply(
