@@ -17,7 +17,7 @@ it. Every error is one line that names the file and the place.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
 
@@ -89,34 +89,30 @@ class EndFaults(Step, frozen=True):
     """Remove all rules."""
 
 
-class Stop(Step, frozen=True):
+class MemberStep(Step, frozen=True):
+    """What happens to one member of the cluster."""
+
+    name: Name
+
+
+class Stop(MemberStep, frozen=True):
     """A broker, a slave (b0-1) or a name server (n0)."""
 
-    name: Name
 
-
-class Kill(Step, frozen=True):
+class Kill(MemberStep, frozen=True):
     """A broker, without a word."""
 
-    name: Name
 
-
-class Start(Step, frozen=True):
+class Start(MemberStep, frozen=True):
     """What was stopped or killed."""
 
-    name: Name
 
-
-class Hide(Step, frozen=True):
+class Hide(MemberStep, frozen=True):
     """Routes without this broker."""
 
-    name: Name
 
-
-class Show(Step, frozen=True):
+class Show(MemberStep, frozen=True):
     """Routes with it again."""
-
-    name: Name
 
 
 class Slow(Step, frozen=True):
@@ -152,7 +148,7 @@ AnyStep = (
     Feed | Until | Pause | Fault | EndFaults | Stop | Kill | Start | Hide | Show | Slow | Replicate
     | StartProgram | EndProgram | KillProgram
 )  # fmt: skip
-STEPS: Final = {_word(kind.__name__): kind for kind in Step.__subclasses__()}
+STEPS: Final = {_word(kind.__name__): kind for kind in get_args(AnyStep)}
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

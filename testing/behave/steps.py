@@ -49,8 +49,12 @@ def _do(stage: Stage, step: AnyStep, where: str) -> None:
         if mends:
             stage.mended_ms = now_ms()
     except (StartError, TestingError, TypeError) as error:
-        word = step.__struct_config__.tag
-        raise ScenarioError(f"scenario {stage.scenario.name}: {where}: {word}: {error}") from error
+        raise ScenarioError(f"scenario {stage.scenario.name}: {where}: {_tag(step)}: {error}") from error
+
+
+def _tag(step: AnyStep) -> str:
+    """The word of a step."""
+    return str(step.__struct_config__.tag)
 
 
 def _act(stage: Stage, step: AnyStep) -> None:
@@ -68,16 +72,10 @@ def _act(stage: Stage, step: AnyStep) -> None:
             stage.rules.append(add_rule(cluster.faults, filled))
         case words.EndFaults():
             cluster.faults.clear()
-        case words.Stop():
-            stage.member(step.name).stop()
-        case words.Kill():
-            cluster.broker(step.name).kill()
-        case words.Start():
-            stage.member(step.name).start()
-        case words.Hide():
-            cluster.broker(step.name).hide()
-        case words.Show():
-            cluster.broker(step.name).show()
+        case words.Stop() | words.Start():
+            getattr(stage.member(step.name), _tag(step))()
+        case words.MemberStep():
+            getattr(cluster.broker(step.name), _tag(step))()
         case words.Slow():
             cluster.broker(step.broker).slow(step.seconds)
         case words.Replicate():

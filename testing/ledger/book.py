@@ -132,9 +132,9 @@ class Book:
 PAIRS: Final = 10_000
 """Pairs of a topic and a group that are remembered."""
 _OWN_SUBSCRIPTION: Final = 4
+"""The bit of a pull's sysFlag that says it has a subscription of its own."""
 MAX_DIGITS: Final = 11
 """Of a flag; Python refuses to read thousands, and this is asked before the broker refuses the request."""
-"""The bit of a pull's sysFlag that says it has a subscription of its own."""
 
 Subscription = tuple[str, str]
 """Type and expression."""
