@@ -351,7 +351,7 @@ class RocketMQCluster(InThread):
             members = [one for one in self._brokers.values() if bool(one.broker_id) is is_slave]
             await asyncio.gather(*(member.register() for member in members))
         for member in self._brokers.values():
-            await self._forgotten(member.broker_name, member.broker_id)
+            await self._forgotten(member)
         await self._follow_masters()
 
     async def _serve_grpc(self) -> None:
@@ -369,20 +369,15 @@ class RocketMQCluster(InThread):
         for slave, master in self._pairs():
             await slave.follow(master)
 
-    async def _forgotten(self, broker_name: str, broker_id: int) -> None:
+    async def _forgotten(self, member: ClusterBroker) -> None:
         """Wait until no name server has a broker that is stopped, or that it cannot reach."""
-        member = next(
-            one
-            for one in self._brokers.values()
-            if (one.broker_name, one.broker_id) == (broker_name, broker_id)
-        )
         loop = asyncio.get_running_loop()
         deadline = loop.time() + FORGET_SECONDS
         for name_server in self._name_servers.values():
             is_cut = self._context.partition.separates(member.name, name_server.name)
             if member.is_running and not is_cut:
                 continue
-            while name_server.knows(broker_name, broker_id):
+            while name_server.knows(member.broker_name, member.broker_id):
                 if loop.time() > deadline:
                     break
                 await asyncio.sleep(0.001)

@@ -172,7 +172,7 @@ class ClusterBroker(Member):
             if node is not None:
                 await self._end(node, is_killed=True)
         if node is not None:
-            await self._context.forgotten(self.broker_name, self.broker_id)
+            await self._context.forgotten(self)
 
     def _taken(self) -> Node | None:
         """The running node, which is no longer ours."""

@@ -43,8 +43,8 @@ class ClusterContext:
         self.watched: Final = WatchedNodes(thread.call, random=random)
         self.settle: Callable[[], Awaitable[None]]
         """Register every broker where it is reachable, and let slaves follow. Set by the cluster."""
-        self.forgotten: Callable[[str, int], Awaitable[None]]
-        """Wait until the name servers that cannot reach a broker, given by name and id, have forgotten it."""
+        self.forgotten: Callable[[Any], Awaitable[None]]
+        """Wait until the name servers that cannot reach a broker have forgotten it."""
         self.serve_grpc: Callable[[], Coroutine[Any, Any, None]]
         """Give every master a gRPC port. Set by the cluster, like those above."""
         self._thread = thread

@@ -1,5 +1,7 @@
 """Planted faults of each kind are found, exactly those, with the requests that prove them."""
 
+from typing import Any
+
 import pytest
 from pocketmq.protocol.message.offset_id import encode_message_id
 from pocketmq.testing import RocketMQ
@@ -12,13 +14,33 @@ from .planted import COMMIT, MAX_OFFSET, PULL, SEND_BACK, commit, found, pull, s
 SERVER = {"ledger": True, "newGroupsStartAt": "first", "enablePropertyFilter": True}
 
 
-def test_a_group_that_read_and_committed_everything_is_clean(one: RocketMQ, topic: str) -> None:
-    sent(one, topic, 3)
+@pytest.mark.parametrize(
+    ("tags", "pulls", "committed", "expected"),
+    [
+        pytest.param("aaa", [(0, {})], 3, {}, id="everything"),
+        pytest.param("aa", [(0, {"most": 1}), (2, {"sysFlag": 5, "commitOffset": 2})], None, {"lost": [1]}, id="pull"),
+        pytest.param("aaa", [(at, {"most": 1}) for at in (0, 2, 1)], 3, {"out_of_order": [1]}, id="backwards"),
+        pytest.param("ab", [(0, {"tags": "a"})], 2, {}, id="what the filter leaves out is not lost"),
+    ],
+)  # fmt: skip
+def test_what_a_client_read_and_committed_is_judged(
+    one: RocketMQ,
+    topic: str,
+    tags: str,
+    pulls: list[tuple[int, dict[str, Any]]],
+    committed: int | None,
+    expected: dict[str, list[int]],
+) -> None:
+    for tag in tags:
+        sent(one, topic, 1, tags=tag)
     with raw(one.server.broker_addr) as client:
-        pull(client, topic, 0)
-        commit(client, topic, 3)
-    assert found(one.ledger.verdict(topic, "g")) == {}
-    one.ledger.assert_clean(topic, "g")
+        for offset, words in pulls:
+            pull(client, topic, offset, **words)
+        if committed is not None:
+            commit(client, topic, committed)
+    assert found(one.ledger.verdict(topic, "g")) == expected
+    if not expected:
+        one.ledger.assert_clean(topic, "g")
 
 
 def test_a_commit_beyond_undelivered_messages_loses_them(one: RocketMQ, topic: str) -> None:
@@ -31,14 +53,6 @@ def test_a_commit_beyond_undelivered_messages_loses_them(one: RocketMQ, topic: s
     stored = one.messages(topic)
     assert [finding.message_id for finding in verdict.lost] == [one.message_id for one in stored[1:3]]
     assert [request.code for request in verdict.lost[0].requests] == [310, COMMIT]
-
-
-def test_a_pull_commits_too(one: RocketMQ, topic: str) -> None:
-    sent(one, topic, 2)
-    with raw(one.server.broker_addr) as client:
-        pull(client, topic, 0, most=1)
-        pull(client, topic, 2, sysFlag=5, commitOffset=2)
-    assert found(one.ledger.verdict(topic, "g")) == {"lost": [1]}
 
 
 def test_a_message_pulled_again_is_a_duplicate(one: RocketMQ, topic: str) -> None:
@@ -54,15 +68,6 @@ def test_a_message_pulled_again_is_a_duplicate(one: RocketMQ, topic: str) -> Non
     with pytest.raises(AssertionError, match=r"(?s)duplicated: 1.*PULL_MESSAGE"):
         one.ledger.assert_clean(topic, "g")
     assert verdict.by_queue().keys() == {(one.server.broker.config.broker_name, 0)}
-
-
-def test_a_client_that_reads_backwards_is_out_of_order(one: RocketMQ, topic: str) -> None:
-    sent(one, topic, 3)
-    with raw(one.server.broker_addr) as client:
-        for offset in (0, 2, 1):
-            pull(client, topic, offset, most=1)
-        commit(client, topic, 3)
-    assert found(one.ledger.verdict(topic, "g")) == {"out_of_order": [1]}
 
 
 def test_a_sharding_key_keeps_its_order_over_queues(one: RocketMQ) -> None:
@@ -97,15 +102,6 @@ def test_what_was_sent_before_a_new_group_began_is_unread(one: RocketMQ, topic: 
         pull(client, topic, begin)
         commit(client, topic, begin + 1)
     assert found(one.ledger.verdict(topic, "g")) == {"unread": [0]}
-
-
-def test_messages_that_the_filter_leaves_out_are_not_lost(one: RocketMQ, topic: str) -> None:
-    sent(one, topic, 1, tags="a")
-    sent(one, topic, 1, tags="b")
-    with raw(one.server.broker_addr) as client:
-        pull(client, topic, 0, tags="a")
-        commit(client, topic, 2)
-    assert found(one.ledger.verdict(topic, "g")) == {}
 
 
 def test_an_answer_that_a_fault_swallowed_is_no_delivery(one: RocketMQ, topic: str) -> None:

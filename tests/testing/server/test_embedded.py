@@ -116,35 +116,31 @@ def test_standard_event_loop_serves_if_uvloop_is_missing(monkeypatch: pytest.Mon
         assert len(RocketMQ(server).messages("orders")) == 1
 
 
+def run_script(script: str, *words: str) -> None:
+    argv = [sys.executable, "-c", script, *words]
+    ended = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
 def test_server_that_was_not_stopped_leaves_nothing_when_its_process_ends(temporary: Path) -> None:
-    script = (
+    run_script(
         "from pocketmq.testing import EmbeddedServer, RocketMQ\n"
         "server = EmbeddedServer().start()\n"
         "RocketMQ(server).send('orders', 'one')\n"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
 def test_what_changes_while_the_process_ends_is_kept(tmp_path: Path) -> None:
     """Python ends the threads of executors first: the file of the topics is not written by its own thread then."""
-    script = (
+    run_script(
         "import atexit, sys, time\n"
         "from pocketmq.broker.state.table_saver import SAVE_DELAY_SECONDS\n"
         "from pocketmq.testing import EmbeddedServer, RocketMQ\n"
         "server = EmbeddedServer(store=sys.argv[1]).start()\n"
         "atexit.register(time.sleep, 5 * SAVE_DELAY_SECONDS)\n"
-        "atexit.register(RocketMQ(server).topic, 'late')\n"
+        "atexit.register(RocketMQ(server).topic, 'late')\n",
+        str(tmp_path / "store"),
     )
-    argv = [sys.executable, "-c", script, str(tmp_path / "store")]
-    ended = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
     assert "late" in (tmp_path / "store" / "config" / "topics.json").read_text(encoding="utf-8")
 
 
