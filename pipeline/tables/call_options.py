@@ -73,7 +73,7 @@ def check_store_options(options: Mapping[str, Any], *, checks_queues: bool) -> N
         if options.get(name) not in (None, True, False):
             raise OptionError(name, f"must be True or False, got {options[name]!r}")
     if not isinstance(options.get("broker_name", ""), str | None):
-        raise OptionError("broker_name", f"must be a text, got {options[\'broker_name\']!r}")
+        raise OptionError("broker_name", f"must be a text, got {options['broker_name']!r}")
 
 
 @contextmanager
