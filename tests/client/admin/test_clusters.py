@@ -59,8 +59,8 @@ async def test_the_second_name_server_is_asked_if_the_first_is_down(namesrv_addr
     async with AdminClient(namesrv_addr=f"127.0.0.1:1;{namesrv_addr}") as client:
         assert "TBW102" in await client.topics()
         with pytest.raises(NotReachable):
-            await client.set_order_conf(TOPIC, "broker-a:4")
-        assert await client.order_conf(TOPIC) == "broker-a:4", "the running one has it"
+            await client.set_order_conf("InBoth", "broker-a:4")
+        assert await client.order_conf("InBoth") == "broker-a:4", "the running one has it"
 
 
 async def test_a_change_needs_a_broker_or_a_cluster_not_both(admin: AdminClient, node: Node) -> None:
@@ -118,13 +118,13 @@ async def test_status_counts_what_was_sent(admin: AdminClient, namesrv_addr: str
 
 async def test_order_configurations_are_merged_by_broker(admin: AdminClient) -> None:
     with pytest.raises(RequestRefused) as caught:
-        await admin.order_conf(TOPIC)
+        await admin.order_conf("Ordered")
     assert caught.value.code == 22
-    assert await admin.update_order_conf(TOPIC, "broker-a:4") == "broker-a:4"
-    assert await admin.update_order_conf(TOPIC, "broker-b:2") == "broker-a:4;broker-b:2"
-    assert await admin.update_order_conf(TOPIC, "broker-a:1") == "broker-a:1;broker-b:2"
-    await admin.set_order_conf(TOPIC, "broker-c:1")
-    assert await admin.order_conf(TOPIC) == "broker-c:1"
+    assert await admin.update_order_conf("Ordered", "broker-a:4") == "broker-a:4"
+    assert await admin.update_order_conf("Ordered", "broker-b:2") == "broker-a:4;broker-b:2"
+    assert await admin.update_order_conf("Ordered", "broker-a:1") == "broker-a:1;broker-b:2"
+    await admin.set_order_conf("Ordered", "broker-c:1")
+    assert await admin.order_conf("Ordered") == "broker-c:1"
 
 
 def test_attributes_are_read_as_changes() -> None:
