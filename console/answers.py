@@ -141,9 +141,9 @@ def decoded(value: bytes | msgspec.Raw, kind: type[KindT], name: str, allowed: S
         expected = words.removeprefix("Expected ").partition(", got")[0].replace("`", "")
         if place.startswith("."):
             name, allowed = place[1:-1], ()
-        raise Problem(400, f"{name}: {words}", allowed or [expected]) from error
+        raise Problem(400, f"{name}: {words:.500}", allowed or [expected]) from error
     except (ValueError, RecursionError) as error:
-        raise Problem(400, f"{name} is not valid JSON: {error}", ["JSON"]) from error
+        raise Problem(400, f"{name} is not valid JSON: {error!s:.500}", ["JSON"]) from error
 
 
 def query_of(request: Request, allowed: Sequence[str]) -> dict[str, str]:

@@ -35,6 +35,7 @@ def serves_on(server: EmbeddedServer) -> Iterator[None]:
         ("/api/topics", {"name": "TBW102"}, "belongs to the broker"),
         ("/api/topics", {"name": "T", "colour": "red"}, "unknown field `colour`"),
         ("/api/topics", {}, "missing required field `name`"),
+        ("/api/topics", {"name": "T", "x" * 60_000: 1}, "unknown field `xxx"),
         ("/api/faults", {"effect": "explode"}, "effect must be one of"),
         ("/api/faults", {"effect": "refuse", "code": "SEND_MESAGE"}, "did you mean"),
     ],
@@ -44,6 +45,7 @@ def test_a_wrong_value_is_400_and_changes_nothing(api: Api, path: str, value: An
     status, problem = api.ask("POST", path, value)
     assert status == 400
     assert words in problem["error"]
+    assert len(problem["error"]) < 1000
     assert api.get(path) == before
 
 
