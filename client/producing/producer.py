@@ -34,7 +34,7 @@ from ..values.results import SendResult
 from ..values.validators import broker_of_recall_handle, check_message, check_producer_group, check_topic
 from .async_sends import AsyncSends
 from .batches import ProduceAccumulator, check_batch, element_bytes, split_batch
-from .outgoing import Outgoing, reply_to
+from .outgoing import Outgoing, check_received, reply_to
 from .send_arguments import SendKeywords, queue_of_topic, read_arguments
 from .sender import Sender, detect_brokers
 
@@ -197,6 +197,9 @@ class Producer(Client):
         that fails raises, those before it are stored. (The official client refuses a list that is too long.)
         """
         listed = list(messages)
+        for message in listed:
+            if not isinstance(message, Message):
+                raise InvalidArgument(f"a batch is of Message, not {type(message).__name__}")
         sender = self._ready
         if queue is not None and listed:
             queue = queue_of_topic(queue, listed[0].topic, self._namespace)
@@ -256,6 +259,7 @@ class Producer(Client):
 
         What was sent in a transaction is an ordinary message then.
         """
+        check_received(message)
         again = Message(message.topic, message.body, flag=message.flag)
         sender = self._ready
         kept = {name: value for name, value in message.properties.items() if name not in _NOT_RESENT}

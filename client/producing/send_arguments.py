@@ -88,7 +88,11 @@ class Destination(msgspec.Struct, frozen=True):
 
 
 def queue_of_topic(queue: MessageQueue, topic: str, namespace: Namespace) -> MessageQueue:
-    """A queue of the user as brokers know it; `InvalidArgument` if it belongs to another topic than the message."""
+    """A queue of the user as brokers know it; `InvalidArgument` if it is none, or of another topic than the message."""
+    if not isinstance(queue, MessageQueue):
+        raise InvalidArgument(
+            f"queue must be a MessageQueue, got {queue!r}; the number of a queue is queue_id"
+        )
     wrapped = namespace.wrap_queue(queue)
     if wrapped.topic != namespace.wrap(topic):
         raise InvalidArgument("message's topic not equal mq's topic")

@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import random
 from collections.abc import Awaitable
+from typing import Final
 
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import GetMaxOffset
@@ -25,6 +26,7 @@ from ..connections.route import Route
 from ..errors import (
     CallTimeout,
     ClientError,
+    InvalidArgument,
     NotReachable,
     RequestRefused,
     RouteNotFound,
@@ -58,6 +60,8 @@ from .send_retry import (
     send_timed_out,
     sync_verdict,
 )
+
+LONGEST_TIMEOUT_MS: Final = 10**12
 
 
 class Sender(GroupProducer):
@@ -102,8 +106,14 @@ class Sender(GroupProducer):
     # -- the whole call
 
     def due_in(self, timeout_ms: float) -> float:
-        """The loop time at which a call ends that begins now."""
-        return self.loop.time() + timeout_ms / 1000
+        """The loop time at which a call ends that begins now. Raises `InvalidArgument` for what is no time: a NaN among
+        the timers of an event loop keeps others from being due."""
+        try:
+            if timeout_ms < LONGEST_TIMEOUT_MS:
+                return self.loop.time() + timeout_ms / 1000
+        except TypeError:
+            pass
+        raise InvalidArgument(f"timeout_ms must be milliseconds, fewer than 10^12, got {timeout_ms!r}")
 
     async def send(self, outgoing: Outgoing, due: float, *, attempts: int) -> SendResult:
         """Send to a queue of the sender's choice, at most `attempts` times, until `due` in loop time.

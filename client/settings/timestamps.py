@@ -65,14 +65,17 @@ def with_start(options: Mapping[str, Any], start: Start | None, *, has_settings:
     if has_settings or rivals:
         raise InvalidSetting(f"give start or {' and '.join(rivals) or 'settings'}, not both")
     if isinstance(start, datetime):
-        moment_ms = int(start.timestamp() * 1000)
-        text = format_timestamp(moment_ms)
+        try:
+            moment_ms = int(start.timestamp() * 1000)
+            text = format_timestamp(moment_ms)
+        except (ValueError, OverflowError) as error:  # at the end of the calendar
+            raise InvalidSetting(f"start={start!r}: {error}") from None
         ahead_ms = parse_timestamp(text) - moment_ms
         if ahead_ms > 0:  # the text of the hour that is there twice means the second one
             text = format_timestamp(moment_ms - ahead_ms)
         where = ConsumeFromWhere.CONSUME_FROM_TIMESTAMP
         return {**options, "consume_from_where": where, "consume_timestamp": text}
-    if start not in _STARTS:
+    if not isinstance(start, str) or start not in _STARTS:
         raise InvalidSetting(f"start={start!r}: expected 'first', 'last' or a datetime")
     return {**options, "consume_from_where": _STARTS[start]}
 

@@ -5,7 +5,7 @@ inflated,
 and inner batches of 5.x brokers become single messages.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -82,6 +82,8 @@ class Message(msgspec.Struct, gc=False):
             self.body = self.body.encode()
         if not isinstance(self.keys, str):
             self.keys = _joined(self.keys)
+        if type(self.properties) is not dict or type(self.delay_level) is not int:
+            _check_types(self.properties, self.delay_level)
         if self.delay is not None or self.deliver_at is not None:
             _check_delay(self.delay, self.deliver_at)
 
@@ -124,9 +126,7 @@ class Message(msgspec.Struct, gc=False):
         if self.delay:
             properties[names.TIMER_DELAY_MS] = str(self.delay // _MILLISECOND)
         if self.deliver_at:
-            properties[names.TIMER_DELIVER_MS] = str(
-                (self.deliver_at.astimezone(UTC) - _EPOCH) // _MILLISECOND
-            )
+            properties[names.TIMER_DELIVER_MS] = str(_epoch_ms(self.deliver_at))
         return properties
 
 
@@ -139,6 +139,20 @@ def _joined(keys: Iterable[str]) -> str:
         return " ".join(keys)
     except TypeError as error:
         raise InvalidArgument(f"keys must be a text or texts: {error}") from error
+
+
+def _epoch_ms(moment: datetime) -> int:
+    try:
+        return (moment.astimezone(UTC) - _EPOCH) // _MILLISECOND
+    except (ValueError, OverflowError) as error:  # a local time at the end of the calendar
+        raise InvalidArgument(f"deliver_at {moment} cannot be sent: {error}") from None
+
+
+def _check_types(properties: object, delay_level: object) -> None:
+    if not isinstance(properties, Mapping):
+        raise InvalidArgument(f"properties must be a dict of texts, not {type(properties).__name__}")
+    if not isinstance(delay_level, int):
+        raise InvalidArgument(f"delay_level must be a whole number, not {type(delay_level).__name__}")
 
 
 def _check_delay(delay: object, deliver_at: object) -> None:

@@ -10,6 +10,7 @@ from pocketmq.broker.node import Node
 from pocketmq.client.errors import (
     ClientClosed,
     ClientError,
+    InvalidArgument,
     NotReachable,
     RequestRefused,
     SendFailed,
@@ -55,6 +56,24 @@ async def test_a_queue_of_a_missing_topic_is_found_by_the_template(namesrv_addr:
         assert (await producer.send("T", b"the first of all", queue=queue)).queue == queue
         with pytest.raises(SendFailed, match=r"The broker\[broker-z\] not exist"):
             await producer.send("T", b"x", queue=MessageQueue("T", "broker-z", 0))
+
+
+async def test_arguments_of_another_kind_are_refused_in_words(namesrv_addr: str) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        wrong: Any = producer  # no type checker lets these pass
+        for call, reason in (
+            (
+                lambda: wrong.send("T", b"x", queue=3),
+                "must be a MessageQueue, got 3; the number of a queue is queue_id",
+            ),
+            (lambda: wrong.send("T", b"x", timeout_ms="3000"), "timeout_ms must be milliseconds"),
+            (lambda: wrong.send("T", b"x", timeout_ms=float("nan")), "timeout_ms must be milliseconds"),
+            (lambda: wrong.send_batch([b"x"]), "a batch is of Message, not bytes"),
+            (lambda: wrong.reply("who?", b"x"), "a received message .* is expected, not str"),
+            (lambda: wrong.resend(Message("T", b"x")), "a received message .* is expected, not Message"),
+        ):
+            with pytest.raises(InvalidArgument, match=reason):
+                await call()
 
 
 async def test_a_selector_keeps_equal_arguments_in_one_queue(namesrv_addr: str) -> None:

@@ -36,6 +36,13 @@ def test_a_time_without_a_zone_is_local_time() -> None:
     assert properties["TIMER_DELIVER_MS"] == str(int(LATER.astimezone(UTC).timestamp() * 1000))
 
 
+def test_a_time_outside_of_the_calendar_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="cannot be sent"):
+        Message(
+            "T", b"x", deliver_at=datetime.max.replace(tzinfo=timezone(-timedelta(hours=2)))
+        ).wire_properties()
+
+
 def test_no_delay_at_all_is_no_delay() -> None:
     message = Message("T", b"x", delay=timedelta())
     assert not message.is_delayed
@@ -49,6 +56,8 @@ def test_no_delay_at_all_is_no_delay() -> None:
         ({"delay": timedelta(seconds=-1)}, "must not be negative"),
         ({"deliver_at": 1_893_448_800_000}, "a datetime, not int"),
         ({"keys": 7}, "a text or texts"),
+        ({"properties": "a=b"}, "a dict of texts, not str"),
+        ({"delay_level": "3"}, "a whole number, not str"),
         ({"keys": ["a", 7]}, "a text or texts"),
     ],
 )
