@@ -1,10 +1,10 @@
-"""Whether name servers, topics and their brokers can be reached: asked before a job starts an engine.
+"""Whether name servers, topics and their brokers can be reached: asked before a job starts an engine. And all brokers.
 
 An engine needs seconds to start, and reports in its own words what does not answer.
 """
 
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pocketmq.client.access import Access
 from pocketmq.client.errors import RouteNotFound
@@ -13,6 +13,9 @@ from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 from ..errors import PipelineError, TopicMissing
 from ..planning.spelling import did_you_mean
 from .broker_client import BrokerClient
+
+if TYPE_CHECKING:
+    from pocketmq.client.admin.client import AdminClient
 
 ANSWER_MS: Final = 30_000
 """How long a job waits for an answer before it has read anything."""
@@ -48,6 +51,20 @@ def suggestion(client: BrokerClient, names: Iterable[str]) -> str:
         return ""
     missing = [name for name in names if name not in existing]
     return did_you_mean(missing[0], existing) if missing else ""
+
+
+def admin_client(namesrv_addr: str, access: Access, **settings: Any) -> "AdminClient":
+    """A client for the whole cluster, with the keys and TLS of this access."""
+    from pocketmq.client.admin.client import AdminClient
+
+    tls = access.tls_settings() if access.uses_tls else {}
+    return AdminClient(namesrv_addr=namesrv_addr, hooks=access.hooks(), **tls, **settings)
+
+
+async def master_addresses(admin: "AdminClient", access: Access) -> list[str]:
+    """The addresses of all masters, as this process reaches them."""
+    clusters = (await admin.cluster_info()).cluster_addr_table or {}
+    return [access.reachable(address) for one in clusters for address in await admin.master_addresses(one)]
 
 
 async def _answered(client: BrokerClient) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..planning.option_values import names_in
 from ..report.report import Report, Section
 from ..sql.message_input import MessageInput, check_is_folder
 from .inputs import input_options
@@ -30,7 +31,7 @@ def build(
     import pyarrow as pa
 
     from ..sql.arrow_frame import frame_of_rows
-    from .lag_rows import lags_of_brokers, lags_of_store, names_in
+    from .lag_rows import lags_of_brokers, lags_of_store
 
     if source.store is not None:
         check_is_folder("lag", source.store)

@@ -8,7 +8,7 @@ brokers   the statistics of each group (request 208); with topics and groups the
 import asyncio
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from pocketmq.client.admin.client import AdminClient
@@ -18,12 +18,13 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..brokers.broker_client import BrokerClient, gather_all
 from ..brokers.range_reader import read_ranges_whole
-from ..brokers.reachable import check_reachable
+from ..brokers.reachable import admin_client, check_reachable, master_addresses
 from ..brokers.wait_log import Waiting, WaitLog
 from ..errors import PipelineError, SourceUnreachable
 from ..files.consume_queues import UnitFiles, consumer_offsets
 from ..files.log_files import log_files
 from ..files.mapped_file import map_file
+from ..planning.option_values import names_in
 from ..planning.positions import Queue
 from ..planning.ranges import Range
 from ..planning.topic_options import SourceOptions
@@ -53,10 +54,6 @@ class Lag(msgspec.Struct, frozen=True, order=True):
 
     def waiting_seconds(self, now_ms: float) -> float | None:
         return None if self.stored_ms is None else round((now_ms - self.stored_ms) / 1000, 1)
-
-
-def names_in(text: str | None) -> list[str]:
-    return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
 # -- a store
@@ -121,18 +118,14 @@ def _committed(client: BrokerClient, groups: list[str], topics: list[str]) -> It
 async def _statistics(source: MessageInput, groups: list[str], notes: WaitLog) -> list[Lag]:
     """Every queue for which a master has an offset of one of the groups, or of any group."""
     found = []
-    settings: dict[str, Any] = {"namesrv_addr": source.namesrv_addr}
-    if source.access.uses_tls:
-        settings |= source.access.tls_settings()
+    assert source.namesrv_addr is not None
     try:
-        async with AdminClient(
-            timeout_ms=STATISTICS_TIMEOUT_MS // 3, hooks=source.access.hooks(), **settings
+        async with admin_client(
+            source.namesrv_addr, source.access, timeout_ms=STATISTICS_TIMEOUT_MS // 3
         ) as admin:
-            info = await admin.cluster_info()
-            for cluster in info.cluster_addr_table or {}:
-                for address in map(source.access.reachable, await admin.master_addresses(cluster)):
-                    with Waiting(notes, f"offsets of groups at {address}", STATISTICS_TIMEOUT_MS):
-                        found += await _statistics_at(admin, address, groups)
+            for address in await master_addresses(admin, source.access):
+                with Waiting(notes, f"offsets of groups at {address}", STATISTICS_TIMEOUT_MS):
+                    found += await _statistics_at(admin, address, groups)
     except NotReachable as error:
         raise SourceUnreachable(str(error)) from error
     except ClientError as error:

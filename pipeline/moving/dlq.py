@@ -26,6 +26,7 @@ from ..errors import OptionError
 from ..files.store_topics import topics_of_store
 from ..jobs.inputs import input_options, time_options
 from ..jobs.on_engine import engine_options, run_on_engine
+from ..planning.option_values import names_in
 from ..planning.spelling import did_you_mean
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine
@@ -197,9 +198,8 @@ def check(source: MessageInput, wanted: Wanted) -> None:
 @engine_options
 def main(*, limit: int, groups: str | None, source: MessageInput, **options: Any) -> None:
     """Show dead letters, and send them back."""
-    names = tuple(part.strip() for part in (groups or "").split(",") if part.strip())
     fields = {name: options.pop(name) for name in Wanted.__struct_fields__ if name != "groups"}
-    wanted = Wanted(groups=names, **fields)
+    wanted = Wanted(groups=tuple(names_in(groups)), **fields)
     run_on_engine(
         "dlq",
         lambda engine: build(engine, source, wanted, limit=limit),

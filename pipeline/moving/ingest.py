@@ -29,7 +29,7 @@ from ..errors import OptionError
 from ..files.locations import absolute
 from ..jobs.inputs import UTC_DAY, epoch_ms
 from ..jobs.run import INTERRUPTED, ended_by_signals, output_options, run_job, spark_error_line
-from ..planning.option_values import check_name_servers
+from ..planning.option_values import check_name_servers, names_in
 from ..report.output_folders import names_in_folder
 from ..report.report import Report, Section
 from ..session.metrics import BatchCounts, keep_reports
@@ -402,7 +402,7 @@ def main(**options: Any) -> None:
 
     def check() -> None:
         ingest.check()
-        check_reachable(ingest.namesrv_addr, ingest.topics.split(","), ingest.access)
+        check_reachable(ingest.namesrv_addr, names_in(ingest.topics), ingest.access)
 
     ended = threading.Event()
 

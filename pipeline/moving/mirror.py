@@ -27,7 +27,7 @@ from pocketmq.protocol.message.topics import SYSTEM_PREFIX, UNSENDABLE_TOPICS
 from ..errors import OptionError
 from ..jobs.on_engine import run_without_engine
 from ..jobs.run import ended_by_signals, output_options
-from ..planning.option_values import check_name_servers
+from ..planning.option_values import check_name_servers, names_in
 from ..report.report import Outputs, Report, Section
 from ..session.own_folder import only_one
 from .replay import with_other_keys
@@ -82,11 +82,7 @@ class Mirror(msgspec.Struct, frozen=True, kw_only=True):
 
     def topic_names(self) -> dict[str, str]:
         """Source topic -> target topic."""
-        names = [part.strip() for part in self.topics.split(",") if part.strip()]
-        return {name: f"{self.prefix}{name}" for name in names}
-
-    def group_names(self) -> tuple[str, ...]:
-        return tuple(part.strip() for part in (self.groups or "").split(",") if part.strip())
+        return {name: f"{self.prefix}{name}" for name in names_in(self.topics)}
 
 
 def build(mirror: Mirror, ended: threading.Event, *, is_quiet: bool = True) -> Report:
@@ -158,7 +154,7 @@ def _run(mirroring: "Mirroring", mirror: Mirror, ended: threading.Event, *, is_q
     while not ended.is_set():
         done = mirroring.round(ended.is_set)
         if mirror.groups:
-            moved = mirroring.move_groups(mirror.group_names())
+            moved = mirroring.move_groups(names_in(mirror.groups))
         now = time.monotonic()
         if done or not mirroring.away:
             answered_at = now

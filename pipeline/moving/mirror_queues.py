@@ -3,17 +3,15 @@
 import asyncio
 import zlib
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 from pocketmq.client.access import Access
-from pocketmq.client.admin.client import AdminClient
 from pocketmq.client.errors import ClientError
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.flags import PERM_WRITE
 
 from ..brokers.broker_client import BrokerClient
-from ..brokers.reachable import ANSWER_MS, suggestion
+from ..brokers.reachable import ANSWER_MS, admin_client, master_addresses, suggestion
 from ..errors import OptionError, PipelineError, SourceUnreachable, TopicMissing
 from ..planning.positions import Queue
 
@@ -100,14 +98,10 @@ def target_of(queue: Queue, targets: Iterable[Queue]) -> Queue:
 
 async def _create(side: Side, topic: str, queues: int) -> None:
     """Create a topic on every master. `PipelineError` if a broker refuses."""
-    settings: dict[str, Any] = {"namesrv_addr": side.namesrv_addr}
-    if side.access.uses_tls:
-        settings |= side.access.tls_settings()
     config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
     try:
-        async with AdminClient(hooks=side.access.hooks(), **settings) as admin:
-            for cluster in (await admin.cluster_info()).cluster_addr_table or {}:
-                for address in await admin.master_addresses(cluster):
-                    await admin.update_topic(config, address=side.access.reachable(address))
+        async with admin_client(side.namesrv_addr, side.access) as admin:
+            for address in await master_addresses(admin, side.access):
+                await admin.update_topic(config, address=address)
     except ClientError as error:
         raise PipelineError(f"topic {topic} cannot be created at {side.namesrv_addr}: {error}") from error

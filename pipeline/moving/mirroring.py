@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
@@ -350,7 +350,7 @@ class Mirroring:
         """Messages that are not yet copied, in the queues whose broker answers."""
         return sum(self._positions.waiting(queue, held) for queue, held in self._bounds().items())
 
-    def move_groups(self, groups: tuple[str, ...]) -> int:
+    def move_groups(self, groups: Iterable[str]) -> int:
         """Commit the groups' offsets in the target, translated, but never backwards; how many offsets were known.
 
         A group that has consumers in the target is left alone, which is said once.

@@ -23,7 +23,7 @@ from ..files.locations import absolute
 from ..jobs.inputs import epoch_ms
 from ..jobs.run import exit_on_user_error, output_options, run_job, spark_error_line
 from ..planning.access_names import source_options
-from ..planning.option_values import check_name_servers
+from ..planning.option_values import check_name_servers, names_in
 from ..report.report import Report, Section
 from ..session.metrics import BatchCounts, keep_reports
 from ..sql.message_input import MessageInput
@@ -86,8 +86,8 @@ def check_target(replay: Replay) -> None:
     if replay.queues != KEEP:
         return
     with BrokerClient(replay.namesrv_addr, replay.access).closing() as client:
-        topics = [name.strip() for name in replay.topics.split(",") if name.strip()]
-        queues = [queue for found in client.queues_of(topics, ANSWER_MS).values() for queue in found or ()]
+        found_queues = client.queues_of(names_in(replay.topics), ANSWER_MS)
+        queues = [queue for found in found_queues.values() for queue in found or ()]
         bounds = client.bounds(queues, ANSWER_MS)
     needed = {queue.queue_id for queue, held in bounds.items() if held.high > held.low}
     if needed - writable:
@@ -237,7 +237,7 @@ def main(to_access_key: str | None, to_secret_key: str | None, **options: Any) -
 
     def check() -> None:
         replay.check()
-        check_reachable(replay.namesrv_addr, replay.topics.split(","), replay.access)
+        check_reachable(replay.namesrv_addr, names_in(replay.topics), replay.access)
         check_target(replay)
 
     run_job("replay", lambda spark: build(spark, replay), check=check, **options)

@@ -48,6 +48,11 @@ def canonical_options(
     return result
 
 
+def names_in(text: str | None) -> list[str]:
+    """The names in a text with commas; none in None."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
 def check_name_servers(option: str, text: str) -> str:
     """`host:port;host:port` without blanks. `OptionError` names `option` if the text is anything else."""
     try:

@@ -18,7 +18,7 @@ from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic, is_sy
 from ..errors import OptionError
 from .access_names import ACCESS_NAMES, read_access
 from .kafka_names import SOURCE_OPTIONS
-from .option_values import NAMESRV, OptionValues, canonical_options
+from .option_values import NAMESRV, OptionValues, canonical_options, names_in
 from .positions import Queue, check_whole, offsets_from_json
 
 ALIASES: Final = {
@@ -214,7 +214,7 @@ def _subscription(values: OptionValues) -> tuple[tuple[str, ...], str | None, tu
             f"exactly one of the options {', '.join(allowed)}", f"is required, got {present or 'none'}"
         )
     if present == ["subscribe"]:
-        topics = tuple(part.strip() for part in (values.text("subscribe") or "").split(",") if part.strip())
+        topics = tuple(names_in(values.text("subscribe")))
         if not topics:
             raise OptionError("option subscribe", "must be comma-separated topic names, got none")
         return topics, None, ()

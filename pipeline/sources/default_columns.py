@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import OptionError
 from ..planning.kafka_names import SOURCE_COLUMNS, kafka_hint
-from ..planning.option_values import OptionValues
+from ..planning.option_values import OptionValues, names_in
 from ..records.columns import ALL, LEAN, LEAN_COLUMNS
 
 
@@ -25,7 +25,7 @@ def default_columns(
     elif chosen.lower() == LEAN:
         names = {*LEAN_COLUMNS, *always}
     else:
-        names = {name.strip() for name in chosen.split(",") if name.strip()}
+        names = set(names_in(chosen))
         unknown = [name for name in names if name not in columns]
         if unknown or not names:
             hints = (

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from ..errors import OptionError
 from ..files.locations import is_url
 from ..files.scan import FAIL, REPORT, SKIP
-from ..planning.option_values import OptionValues, canonical_options
+from ..planning.option_values import OptionValues, canonical_options, names_in
 from ..planning.spark_processes import default_parallelism, freeze_imports
 from ..records.columns import (
     CONSUME_QUEUE_COLUMNS,
@@ -67,7 +67,6 @@ def read_store_options(options: dict[str, str]) -> StoreOptions:
     values = OptionValues(canonical_options(options, _NAMES, {}))
     path = values.required("path", "/path/to/store")
     on_corrupt = values.choice("onCorrupt", FAIL, (FAIL, SKIP, REPORT))
-    topics = [part.strip() for part in (values.text("topics") or "").split(",") if part.strip()]
     table = values.choice("table", MESSAGES, tuple(TABLES))
     checks_queues = values.flag("checkQueues", False)
     if checks_queues and table != RUNS:
@@ -81,7 +80,7 @@ def read_store_options(options: dict[str, str]) -> StoreOptions:
             "option path", ": a URL is read with driver=commitlog, without commitLogPath and checkQueues"
         )
     of_table: dict[str, Any] = {
-        "topics": topics or None,
+        "topics": names_in(values.text("topics")) or None,
         "on_corrupt": on_corrupt,
         "verify_crc": values.flag("verifyCrc", on_corrupt == REPORT),
         "decompress": values.flag("decompress", True),

@@ -57,8 +57,8 @@ class TaskReader(DataSourceReader):
         with in_worker():
             return [InputPartition(task) for task in self._table.tasks(self._condition)]
 
-    def read(self, partition: InputPartition | None) -> Iterator[Any]:
-        if partition is None:
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        if partition.value is None:
             return  # planning found nothing to read, and Spark made an empty task of its own
         with in_worker():
             for batch in partition.value.batches(self._output.names, self._condition):

@@ -35,21 +35,12 @@ from .hybrid_reader import records_of
 from .output_schema import OutputSchema
 
 
-class RangePartition(InputPartition):
-    """One task: a range of a queue, or small ranges of several."""
-
-    def __init__(self, ranges: tuple[Range, ...]) -> None:
-        self.value = ranges
-
-
-def read_ranges(
-    options: SourceOptions, output: OutputSchema, partition: InputPartition | None
-) -> Iterator[Any]:
-    """The record batches of one task."""
-    if not isinstance(partition, RangePartition):
-        return  # planning found nothing to read, and Spark made an empty task of its own
+def read_ranges(options: SourceOptions, output: OutputSchema, partition: InputPartition) -> Iterator[Any]:
+    """The record batches of one task: of a range of a queue, or of small ranges of several."""
     with in_worker():
-        for part in partition.value:
+        for part in (
+            partition.value or ()
+        ):  # Spark makes a task of its own where planning found nothing to read
             for records in records_of(part, options):
                 yield output.batch_of(records)
 
@@ -65,12 +56,12 @@ class TopicReader(DataSourceReader):
         with in_worker():
             planner = Planner(client_for(self._options), self._options)
             ranges = self._narrow_ranges(planner.batch(), planner)
-            return [RangePartition(task) for task in planner.split(ranges)]
+            return [InputPartition(task) for task in planner.split(ranges)]
 
     def _narrow_ranges(self, ranges: list[Range], planner: Planner) -> list[Range]:
         return ranges
 
-    def read(self, partition: InputPartition | None) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_ranges(self._options, self._output, partition)
 
 

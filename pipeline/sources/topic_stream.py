@@ -32,7 +32,7 @@ from ..planning.spark_processes import in_worker
 from ..planning.topic_options import SourceOptions, matching_topics
 from ..records.columns import MESSAGE_COLUMNS
 from .output_schema import OutputSchema
-from .topic_reader import RangePartition, read_ranges
+from .topic_reader import read_ranges
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -215,7 +215,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         bounds = self._bounds_of(ranges)
         return [
-            RangePartition(task)
+            InputPartition(task)
             for task in self._planner.split(self._planner.clamp_to_bounds(ranges, bounds))
         ]
 
@@ -223,7 +223,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         queues: list[Queue] = [part.queue for part in ranges]
         return self._planner.bounds(queues)
 
-    def read(self, partition: InputPartition | None) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_ranges(self._options, self._output, partition)
 
     # -- progress

@@ -14,7 +14,7 @@ from ..errors import OptionError, PathError
 from ..files.locations import absolute, is_url, shown_url
 from ..files.log_files import log_files
 from ..planning.access_names import source_options
-from ..planning.option_values import check_name_servers
+from ..planning.option_values import check_name_servers, names_in
 
 _NAMED: Final = re.compile(r"[\w.%|-]+=.+")
 
@@ -41,7 +41,7 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
             raise OptionError("one of --store DIR and --namesrv ADDR", problem)
         if self.namesrv_addr is not None:
             check_name_servers("--namesrv", self.namesrv_addr)
-        if self.topics is not None and not any(name.strip() for name in self.topics.split(",")):
+        if self.topics is not None and not self.topic_names():
             raise OptionError("--topics", f"must name a topic, got {self.topics!r}")
         for folder in self.folders:
             check_store(folder)
@@ -93,7 +93,7 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
 
     def topic_names(self) -> list[str]:
         """The named topics."""
-        return [name.strip() for name in (self.topics or "").split(",") if name.strip()]
+        return names_in(self.topics)
 
     def time_condition(self) -> str:
         """SQL for the two times; `true` without them."""

@@ -42,6 +42,7 @@ from ..files.scan import (
     scan_queue,
 )
 from ..files.store_rows import column_of, hole_after
+from ..planning.option_values import names_in
 from ..records.boundaries import find_record
 from ..records.columns import STORE_COLUMNS, TIMESTAMP, arrow_schema
 from ..records.records import scan
@@ -138,8 +139,7 @@ def topic_names(topics: Sequence[str] | str | None) -> list[str]:
     """Names in a list, or in a text with commas. `OptionError` for an empty text or list."""
     if topics is None:
         return []
-    parts = topics.split(",") if isinstance(topics, str) else list(topics)
-    names = [part.strip() for part in parts if part.strip()]
+    names = names_in(topics if isinstance(topics, str) else ",".join(topics))
     if not names:
         raise OptionError("topics", f"must name a topic, got {topics!r}")
     return names

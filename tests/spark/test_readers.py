@@ -19,7 +19,7 @@ from pocketmq.pipeline.sink.task_sender import TaskSender
 from pocketmq.pipeline.sink.topic_writer import TopicStreamWriter
 from pocketmq.pipeline.sources.output_schema import OutputSchema
 from pocketmq.pipeline.sources.store_source import StoreSource
-from pocketmq.pipeline.sources.topic_reader import FilteringReader
+from pocketmq.pipeline.sources.topic_reader import FilteringReader, TopicReader
 from pocketmq.pipeline.sources.topic_source import RocketMQSource
 from pyspark.sql.datasource import (
     DataSourceReader,
@@ -27,6 +27,7 @@ from pyspark.sql.datasource import (
     GreaterThan,
     GreaterThanOrEqual,
     In,
+    InputPartition,
     LessThan,
     StringStartsWith,
 )
@@ -261,6 +262,15 @@ def test_filters_rule_out_rows_and_parts_of_a_store(store: Path, driver: str) ->
         found, planned = read(reader)
         assert found == [row for row in every if wanted(row)], filters
         assert planned <= tasks
+
+
+def test_where_nothing_is_to_be_read_spark_reads_a_task_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "commitlog").mkdir()
+    store = StoreSource({"path": str(tmp_path)}).reader(STATUSES)
+    assert store.partitions() == []
+    options = read_source_options({"nameServer": "h:1", "subscribe": "T"}, is_stream=False)
+    for reader in (store, TopicReader(options, OFFSETS)):
+        assert list(reader.read(InputPartition(None))) == []
 
 
 def test_a_filter_on_the_log_position_rules_out_tasks(store: Path) -> None:
