@@ -163,7 +163,7 @@ async def topics(node: Node, turns: TurnMeter) -> None:
         table._rows[f"topic-{number}"] = TopicConfig(topic_name=f"topic-{number}")
     table.update(TopicConfig(topic_name="first"))
     await node.broker.tables.saved(table)
-    await node.broker.cluster.registration.settled()
+    await node.broker.cluster.registration.wait_until_sent()
     freeze_start_objects()
     async with watched(f"creating 20 topics beside {TOPICS:,}", turns, PERIOD_SECONDS):
         await clients(node, create_topics)

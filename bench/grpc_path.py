@@ -57,7 +57,7 @@ class Owner:
     packed_host = pack_host("127.0.0.1", 40_000)
     closed = False
 
-    def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
+    def wrap_transport(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
         """No transport is there."""
 
     def pause_writing(self) -> None: ...

@@ -125,7 +125,7 @@ class Bench:
             await broker.tables.saved(broker.topics)
             await broker.tables.saved(broker.groups)
             await broker.tables.saved(broker.offsets)
-            await broker.cluster.registration.settled()
+            await broker.cluster.registration.wait_until_sent()
 
         self.server.run(settled())
         time.sleep(0.03)

@@ -1,6 +1,6 @@
 """How many messages and bytes this broker stored and delivered, by topic, by group and in total, and how fast.
 
-The send and pull paths call `message_put` and `message_got`, which only increase counters; the store has counters of
+The send and pull paths call `count_put` and `message_got`, which only increase counters; the store has counters of
 its own. `sample`, due every second, takes snapshots of both:
 
     every 1 s       keeps 601 of the store's sums        putTps ... of 28: mean of the last 10, 60 and 600 s
@@ -225,7 +225,7 @@ class Statistics:
 
     # -- called by the send and pull paths
 
-    def message_put(
+    def count_put(
         self, topic: str, count: int, size_bytes: int, queue_id: int = -1, *, sends: int = 1
     ) -> None:
         """Sends stored `count` messages of `size_bytes` in `topic` (delayed ones: in a queue of the schedule topic)."""
@@ -253,19 +253,21 @@ class Statistics:
 
     # -- other events
 
-    def sent_back(self, group: str, origin_topic: str, size_bytes: int, delay_queue_id: int | None) -> None:
+    def count_sent_back(
+        self, group: str, origin_topic: str, size_bytes: int, delay_queue_id: int | None
+    ) -> None:
         """A consumer sent a message back (36): it is stored for its retry, in the schedule topic if it is delayed."""
         self._event("SNDBCK_PUT_NUMS", f"{origin_topic}@{group}").add(1, 0)
         if delay_queue_id is not None:
             (self._puts.get(SCHEDULE_TOPIC) or self._new_put(SCHEDULE_TOPIC)).add(1, size_bytes)
             self._event("QUEUE_PUT", f"{SCHEDULE_TOPIC}@{delay_queue_id}").add(1, size_bytes)
 
-    def popped(self, topic: str, group: str) -> None:
+    def count_pop(self, topic: str, group: str) -> None:
         """A pop delivered messages of one queue and stored a checkpoint."""
         self._event("GROUP_CK_NUMS", f"{topic}@{group}").add(1, 0)
         self._event("BROKER_CK_NUMS", self._config.broker_cluster_name).add(1, 0)
 
-    def acknowledged(self, topic: str, group: str, count: int) -> None:
+    def count_acks(self, topic: str, group: str, count: int) -> None:
         """`count` popped messages were acknowledged. Only existing topics and groups are counted."""
         if topic in self._topics and group in self._groups:
             both = self._acks.get((topic, group))
@@ -283,7 +285,7 @@ class Statistics:
         key = f"{_java_text(owner)}@{_java_text(origin_topic)}@{group}@SEND_BACK_TO_DLQ"
         self._event("SNDBCK2DLQ_TIMES", key).add(1, 0)
 
-    def delayed_delivered(self, topic: str, delay_queue_id: int, size_bytes: int) -> None:
+    def count_delayed_delivery(self, topic: str, delay_queue_id: int, size_bytes: int) -> None:
         """A delayed message was stored in its real topic: counts as read from the schedule topic and as sent."""
         self._event("QUEUE_GET", f"{SCHEDULE_TOPIC}@{delay_queue_id}@{SCHEDULE_CONSUMER}").add(1, size_bytes)
         key = (SCHEDULE_TOPIC, SCHEDULE_CONSUMER)
@@ -291,7 +293,7 @@ class Statistics:
         if read is None:
             read = self._gets[key] = Traffic()  # not delivered to a client: part of no total
         read.add(1, size_bytes)
-        self.message_put(topic, 1, size_bytes)
+        self.count_put(topic, 1, size_bytes)
 
     def forget(self, topics: Set[str] = frozenset(), groups: Set[str] = frozenset()) -> None:
         """Delete the series of topics and groups; the sums over all topics stay."""

@@ -141,7 +141,7 @@ async def _put_topic(broker: Broker, config: TopicConfig, given: TopicChanges) -
     }
     changes = {name: value for name, value in changes.items() if value is not None}
     broker.topics.update(msgspec.structs.replace(config, **changes))
-    await broker.cluster.registration.settled()
+    await broker.cluster.registration.wait_until_sent()
 
 
 def _group_names(broker: Broker) -> Iterator[str]:

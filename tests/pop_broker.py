@@ -77,7 +77,7 @@ class PopBroker:
         await self._node.start()
         self.address = self._node.namesrv_address
         self._node.broker.topics.update(TopicConfig(topic_name="T", read_queue_nums=2, write_queue_nums=2))
-        await self._node.broker.cluster.registration.settled()
+        await self._node.broker.cluster.registration.wait_until_sent()
         watched = WatchedNodes(lambda function: function())
         watched.attach(self._node)
         scripted = {

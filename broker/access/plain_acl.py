@@ -124,14 +124,14 @@ class PlainAcl:
             return
         access_key = (command.fields or {}).get(ACCESS_KEY)
         if access_key is None:
-            raise refused("No accessKey is configured")
+            raise refusal_from("No accessKey is configured")
         account = self._accounts.get(access_key)
         if account is None:
-            raise refused(f"No acl config for {access_key}")
+            raise refusal_from(f"No acl config for {access_key}")
         if account.is_white(address):
             return
         if not is_signed_with(account.secret_key, command, is_5=False):
-            raise refused(f"Check signature failed for accessKey={access_key}")
+            raise refusal_from(f"Check signature failed for accessKey={access_key}")
         _check(account, command)
 
 
@@ -149,7 +149,7 @@ def _check(account: Account, command: Command) -> None:
     if needs.get(TRACE_TOPIC) == PUB:
         return
     if command.code in ADMIN_CODES and not account.admin:
-        raise refused(
+        raise refusal_from(
             f"Need admin permission for request code={command.code}, but accessKey={account.access_key} is not"
         )
     if account.admin and not account.perms:
@@ -159,9 +159,9 @@ def _check(account: Account, command: Command) -> None:
         default = account.default_group_perm if is_group else account.default_topic_perm
         if not is_allowed(wanted, account.perms.get(resource, default)):
             name = f"group:{resource[len(RETRY_PREFIX) :]}" if is_group else f"topic:{resource}"
-            raise refused(f"No default permission for {name}")
+            raise refusal_from(f"No default permission for {name}")
 
 
-def refused(text: str) -> Refusal:
+def refusal_from(text: str) -> Refusal:
     """An exception as the official broker answers it, without the line of a Java stack that follows there."""
     return Refusal(ResponseCode.SYSTEM_ERROR, f"{_PACKAGE}: {text}")

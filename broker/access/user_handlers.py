@@ -45,7 +45,7 @@ _SYSTEM_ERROR: Final = "An system error occurred, please try again later."
 async def auth_create_user(access: Access, request: AuthCreateUser, call: CallWithBody[UserInfo]) -> Answer:
     """Create a user. Only a super user may create a super user."""
     user = _user_of(access, request.username, call, "create")
-    return await _changed(access, access.users, lambda: access.users.create(user))
+    return await _change_table(access, access.users, lambda: access.users.create(user))
 
 
 @handles(AuthUpdateUser)
@@ -55,19 +55,19 @@ async def auth_update_user(access: Access, request: AuthUpdateUser, call: CallWi
     known = access.users.find(user.username or "")
     if known is not None and known.user_type == SUPER and not _is_super_login(access, call):
         raise Refusal(ResponseCode.SYSTEM_ERROR, "The super user can only be update by super user")
-    return await _changed(access, access.users, lambda: access.users.update(user))
+    return await _change_table(access, access.users, lambda: access.users.update(user))
 
 
 @handles(AuthDeleteUser)
 async def auth_delete_user(access: Access, request: AuthDeleteUser, call: Call) -> Answer:
     """Delete a user and its rights."""
-    known = _checked(access, lambda: access.users.get(request.username))
+    known = _run_if_configured(access, lambda: access.users.get(request.username))
     if known is not None and known.user_type == SUPER and not _is_super_login(access, call):
         raise Refusal(ResponseCode.SYSTEM_ERROR, "The super user can only be update by super user")
-    _checked(access, lambda: access.users.delete(request.username))
-    access.acls.user_deleted(f"User:{request.username}")
-    await access.tables.saved(access.acls)
-    return await _changed(access, access.users, lambda: None)
+    _run_if_configured(access, lambda: access.users.delete(request.username))
+    access.acls.delete_rights(f"User:{request.username}")
+    await access.tables.wait_until_saved(access.acls)
+    return await _change_table(access, access.users, lambda: None)
 
 
 @handles(AuthGetUser)
@@ -75,14 +75,14 @@ def auth_get_user(access: Access, request: AuthGetUser) -> Answer:
     """One user; no body if it does not exist."""
     if request.username is None or not request.username.strip():
         raise Refusal(ResponseCode.INVALID_PARAMETER, "The username is blank")
-    user = _checked(access, lambda: access.users.get(request.username))
+    user = _run_if_configured(access, lambda: access.users.get(request.username))
     return Answer(remark=UNSET_REMARK, body=None if user is None else user.encode())
 
 
 @handles(AuthListUser)
 def auth_list_user(access: Access, request: AuthListUser) -> Answer:
     """Users whose name contains the filter; no body if none does."""
-    found = _checked(access, lambda: access.users.matching(request.filter))
+    found = _run_if_configured(access, lambda: access.users.matching(request.filter))
     return Answer(remark=UNSET_REMARK, body=fastjson.dumps(found) if found else None)
 
 
@@ -123,7 +123,7 @@ async def auth_put_acl(
 ) -> Answer:
     """Grant rights to a subject, or change them, by the same rules."""
     acl = _acl_of(request.subject, call)
-    return await _changed(access, access.acls, lambda: access.acls.put(acl))
+    return await _change_table(access, access.acls, lambda: access.acls.put(acl))
 
 
 @handles(AuthDeleteAcl)
@@ -133,21 +133,23 @@ async def auth_delete_acl(access: Access, request: AuthDeleteAcl) -> Answer:
     resource = parse_resource(request.resource)
     kind = by_name((CUSTOM, DEFAULT), request.policy_type)
     key = None if resource is None else resource.key
-    return await _changed(access, access.acls, lambda: access.acls.revoke(subject, kind, key))
+    return await _change_table(access, access.acls, lambda: access.acls.revoke(subject, kind, key))
 
 
 @handles(AuthGetAcl)
 def auth_get_acl(access: Access, request: AuthGetAcl) -> Answer:
     """The rights of a subject; no body if it has none."""
     subject = _subject(request.subject)
-    acl = _checked(access, lambda: access.acls.get(subject))
+    acl = _run_if_configured(access, lambda: access.acls.get(subject))
     return Answer(remark=UNSET_REMARK, body=None if acl is None else acl.encode())
 
 
 @handles(AuthListAcl)
 def auth_list_acl(access: Access, request: AuthListAcl) -> Answer:
     """Rights whose subject and resource contain the filters; no body if none match."""
-    found = _checked(access, lambda: access.acls.matching(request.subject_filter, request.resource_filter))
+    found = _run_if_configured(
+        access, lambda: access.acls.matching(request.subject_filter, request.resource_filter)
+    )
     return Answer(remark=UNSET_REMARK, body=fastjson.dumps(found) if found else None)
 
 
@@ -199,14 +201,14 @@ def _entry_of(entry: PolicyEntryInfo) -> PolicyEntryInfo:
     )
 
 
-async def _changed(access: Access, table: JsonTable, action: Callable[[], None]) -> Answer:
+async def _change_table(access: Access, table: JsonTable, action: Callable[[], None]) -> Answer:
     """Change a table, and answer once it is on disk."""
-    _checked(access, action)
-    await access.tables.saved(table)
+    _run_if_configured(access, action)
+    await access.tables.wait_until_saved(table)
     return Answer(remark=UNSET_REMARK)
 
 
-def _checked(access: Access, action: Callable[[], ResultT]) -> ResultT:
+def _run_if_configured(access: Access, action: Callable[[], ResultT]) -> ResultT:
     """Run the action if users are configured; its refusals become NO_PERMISSION."""
     config = access.config
     is_configured = bool(config.authentication_metadata_provider)

@@ -60,14 +60,14 @@ class UserTable(JsonTable):
 
     def get(self, username: str | None) -> UserInfo | None:
         """Like `find`, but refuses a blank name: for administrators."""
-        return self._users.get(_checked_name(username))
+        return self._users.get(_check_name(username))
 
     def matching(self, part: str | None) -> list[UserInfo]:
         """Users whose name contains `part`, in alphabetical order."""
         return [user for name, user in sorted(self._users.items()) if not part or part in name]
 
     def create(self, user: UserInfo) -> None:
-        name = _checked_name(user.username)
+        name = _check_name(user.username)
         if not user.password or user.password.isspace():
             raise AccessRefusedError("password can not be blank")
         if name in self._users:
@@ -79,7 +79,7 @@ class UserTable(JsonTable):
 
     def update(self, user: UserInfo) -> None:
         """Change the properties that `user` has: password, type, status."""
-        name = _checked_name(user.username)
+        name = _check_name(user.username)
         known = self._users.get(name)
         if known is None:
             raise AccessRefusedError("The user is not exist")
@@ -94,7 +94,7 @@ class UserTable(JsonTable):
 
     def delete(self, username: str | None) -> None:
         """Delete a user; does nothing if it does not exist."""
-        if self._users.pop(_checked_name(username), None) is not None:
+        if self._users.pop(_check_name(username), None) is not None:
             self._changed()
 
     def is_super(self, username: str) -> bool:
@@ -168,7 +168,7 @@ class AclTable(JsonTable):
             before = policies.get(kind)
             policies[kind] = PolicyInfo(
                 policy_type=kind,
-                entries=_merged((before.entries if before else None) or [], policy.entries or []),
+                entries=_merge_entries((before.entries if before else None) or [], policy.entries or []),
             )
         self._acls[subject] = AclInfo(subject=subject, policies=list(policies.values()))
         self._changed()
@@ -196,7 +196,7 @@ class AclTable(JsonTable):
         if self._users.find(subject.partition(":")[2]) is None:
             raise AccessRefusedError(refusal)
 
-    def user_deleted(self, subject: str) -> None:
+    def delete_rights(self, subject: str) -> None:
         """Delete the rights of a deleted user."""
         if self._acls.pop(subject, None) is not None:
             self._changed()
@@ -208,13 +208,13 @@ class AclTable(JsonTable):
         self._acls, self.data_version = stored.acls, stored.data_version
 
 
-def _merged(before: list[PolicyEntryInfo], changed: list[PolicyEntryInfo]) -> list[PolicyEntryInfo]:
+def _merge_entries(before: list[PolicyEntryInfo], changed: list[PolicyEntryInfo]) -> list[PolicyEntryInfo]:
     entries = {entry.resource: entry for entry in before}
     entries.update((entry.resource, entry) for entry in changed)
     return list(entries.values())
 
 
-def _checked_name(username: str | None) -> str:
+def _check_name(username: str | None) -> str:
     if username is None or not username.strip():
         raise AccessRefusedError("username can not be blank")
     return username

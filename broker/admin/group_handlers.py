@@ -52,7 +52,7 @@ from ..membership.client import Client
 from ..network.dispatch import Answer, CallWithBody, handles
 from ..state.refusals import invalid_parameter
 from ..tables.attributes import AttributeRefusedError
-from ..time.slices import encoded, in_slices
+from ..time.slices import encode_json, in_slices
 
 MAX_PAGE_SIZE: Final = 2000
 """Topics or groups in one page, the official default of splitMetadataSize."""
@@ -94,7 +94,7 @@ async def update_and_create_subscription_group(
     group_config = call.read_body()
     _check_group(broker, group_config)
     _update(broker, group_config)
-    await broker.tables.saved(broker.groups)
+    await broker.tables.wait_until_saved(broker.groups)
 
 
 @handles(UpdateAndCreateSubscriptionGroupList)
@@ -107,7 +107,7 @@ async def update_and_create_subscription_group_list(
         _check_group(broker, group_config)
     async for group_config in in_slices(group_configs):
         _update(broker, group_config)
-    await broker.tables.saved(broker.groups)
+    await broker.tables.wait_until_saved(broker.groups)
 
 
 def _check_group(broker: Broker, group_config: SubscriptionGroupConfig) -> None:
@@ -141,12 +141,12 @@ async def get_all_subscription_group_config(broker: Broker, request: GetAllSubsc
     groups = broker.groups
     async with broker.reports:
         if not broker.config.is_5:
-            return Answer(body=await encoded(groups.copy(), len(groups)))
+            return Answer(body=await encode_json(groups.copy(), len(groups)))
         reply = GetAllSubscriptionGroupConfigReply(total_group_num=len(groups))
         if (request.group_seq, request.data_version, request.max_group_num) == (None, None, None):
-            return Answer(reply=reply, body=await encoded(groups.copy(), len(groups)))
+            return Answer(reply=reply, body=await encode_json(groups.copy(), len(groups)))
         page = groups.page(request.data_version, request.group_seq or 0, page_size(request.max_group_num))
-        return Answer(reply=reply, body=await encoded(page, len(page.subscription_group_table)))
+        return Answer(reply=reply, body=await encode_json(page, len(page.subscription_group_table)))
 
 
 def page_size(requested: int | None) -> int:
@@ -185,7 +185,7 @@ async def update_and_get_group_forbidden(broker: Broker, request: UpdateAndGetGr
     group, topic = request.group, request.topic
     if request.readable is not None:
         broker.groups.set_forbidden(group, topic, forbidden=not request.readable)
-        await broker.tables.saved(broker.groups)
+        await broker.tables.wait_until_saved(broker.groups)
     body = GroupForbidden(group=group, topic=topic, readable=not broker.groups.is_forbidden(group, topic))
     return Answer(remark="", body=body.encode())
 
@@ -280,7 +280,7 @@ async def get_consume_stats(broker: Broker, request: GetConsumeStats) -> Answer:
         consume_tps = sum(
             (tps_of(broker, "GROUP_GET_NUMS", f"{topic}@{group}") for topic in topics), start=0.0
         )
-        return Answer(body=await encoded({"consumeTps": consume_tps, "offsetTable": table}, len(table)))
+        return Answer(body=await encode_json({"consumeTps": consume_tps, "offsetTable": table}, len(table)))
 
 
 def _read_queues(broker: Broker, topics: list[str]) -> Iterator[tuple[str, int]]:
@@ -337,7 +337,7 @@ async def get_broker_consume_stats(broker: Broker, request: GetBrokerConsumeStat
         }
         if broker.config.is_5:
             body["totalInflightDiff"] = total_inflight_diff
-        return Answer(body=await encoded(body, count + len(rows)))
+        return Answer(body=await encode_json(body, count + len(rows)))
 
 
 def _queues_of_groups(
@@ -367,7 +367,7 @@ async def query_consume_time_span(broker: Broker, request: QueryConsumeTimeSpan)
             async for queue_id in in_slices(range(topic_config.write_queue_nums))
         ]
         body = QueryConsumeTimeSpanBody(consume_time_span_set=spans)
-        return Answer(body=await encoded(body, len(spans)))
+        return Answer(body=await encode_json(body, len(spans)))
 
 
 def _time_span(broker: Broker, group: str, topic: str, queue_id: int) -> QueueTimeSpan:

@@ -31,7 +31,7 @@ from ..broker import Broker
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, handles
 from ..state.refusals import UNSET_REMARK
-from ..time.slices import encoded, in_slices
+from ..time.slices import encode_json, in_slices
 from .client_relay_handlers import refuse_old_client
 
 OFFSET_AT_END: Final = -1
@@ -138,7 +138,7 @@ async def _reset_here(broker: Broker, request: InvokeBrokerToResetOffset) -> Ans
         MessageQueue(topic, broker.config.broker_name, queue_id): offset
         for queue_id, offset in offsets.items()
     }
-    return Answer(body=await encoded(ResetOffsetBody(offset_table=table), len(table)))
+    return Answer(body=await encode_json(ResetOffsetBody(offset_table=table), len(table)))
 
 
 def _target_of_queue(broker: Broker, request: InvokeBrokerToResetOffset) -> int:
@@ -177,8 +177,8 @@ async def _reset_at_clients(broker: Broker, request: InvokeBrokerToResetOffset, 
         )
     # The push has no isForce, as in the official broker: it is applied here.
     push = ResetConsumerClientOffset(topic=topic, group=group, timestamp=request.timestamp)
-    text = await encoded(body, len(body.offset_table))
-    pushed_body = await encoded(body.for_c(), len(body.offset_table)) if is_cpp else text
+    text = await encode_json(body, len(body.offset_table))
+    pushed_body = await encode_json(body.for_c(), len(body.offset_table)) if is_cpp else text
     for client in members.clients():
         refuse_old_client(client)
         client.connection.notify(push, pushed_body)

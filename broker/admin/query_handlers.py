@@ -21,7 +21,7 @@ from ..broker import Broker
 from ..errors import Refusal
 from ..network.dispatch import Answer, handles
 from ..state.refusals import UNSET_REMARK
-from ..time.slices import encoded, in_slices
+from ..time.slices import encode_json, in_slices
 
 NOT_FOUND: Final = "can not find message, maybe time range not correct"
 MAX_ENTRIES: Final = 100_000
@@ -96,7 +96,7 @@ async def query_consume_queue(broker: Broker, request: QueryConsumeQueue) -> Ans
             max_queue_index=queue.max_offset,
             min_queue_index=queue.min_offset,
         )
-        return Answer(remark=UNSET_REMARK, body=await encoded(body, len(entries)))
+        return Answer(remark=UNSET_REMARK, body=await encode_json(body, len(entries)))
 
 
 def _index_type(broker: Broker, request: QueryMessage) -> Literal["K", "U", "T"]:

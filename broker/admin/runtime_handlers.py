@@ -57,9 +57,11 @@ async def update_broker_config(broker: Broker, request: UpdateBrokerConfig, call
     accepted = changes.apply_changes(config, requested, call.connection.peer)
     state.settings_version = state.settings_version.next_version(broker.clock.now_ms())
     # Only now: a client that hangs up ends this handler at the next wait.
-    await state.tables.written("changed settings", partial(changes.write_changes, config.conf_file, accepted))
+    await state.tables.write_and_wait(
+        "changed settings", partial(changes.write_changes, config.conf_file, accepted)
+    )
     if "brokerPermission" in requested:
-        await broker.cluster.registration.permission_changed()
+        await broker.cluster.registration.register_permission()
     waiting = changes.waiting_for_restart(config, accepted.keys())
     return Answer(remark=f"after a restart: {', '.join(waiting)}" if waiting else None)
 
@@ -104,7 +106,7 @@ def runtime_info(broker: Broker) -> dict[str, str]:
         _throughput(broker)
         | _put_times(broker)
         | _disk(broker)
-        | _delayed(broker)
+        | _delay_offsets(broker)
         | _broker(broker)
         | _day_totals(broker)
         | _pools(broker)
@@ -174,7 +176,7 @@ def _disk(broker: Broker) -> dict[str, str]:
     return info
 
 
-def _delayed(broker: Broker) -> dict[str, str]:
+def _delay_offsets(broker: Broker) -> dict[str, str]:
     """For each level with an offset: the offset of the next message to deliver, and the end of the level's queue."""
     ends = {
         level: broker.store.max_offset(SCHEDULE_TOPIC, level - 1)

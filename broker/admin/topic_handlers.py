@@ -40,7 +40,7 @@ from ..errors import Refusal
 from ..network.dispatch import Answer, CallWithBody, handles
 from ..state.refusals import UNSET_REMARK, invalid_parameter
 from ..tables.attributes import AttributeRefusedError, parse_attributes
-from ..time.slices import encoded, in_slices
+from ..time.slices import encode_json, in_slices
 from .group_handlers import MAX_QUEUES, page_size, refuse_on_slave, tps_of
 
 # -- changes
@@ -58,7 +58,7 @@ async def update_and_create_topic(broker: Broker, request: UpdateAndCreateTopic)
         )
     _check_topic_name(broker, request.topic)
     try:
-        topic_config = _requested(broker, request)
+        topic_config = _make_config(broker, request)
         _check_queue_nums(broker, topic_config)
         _check_message_type(broker, topic_config)
         if broker.config.is_5 and topic_config == broker.topics.topics.get(request.topic):
@@ -66,8 +66,8 @@ async def update_and_create_topic(broker: Broker, request: UpdateAndCreateTopic)
         broker.topics.update(topic_config)
     except AttributeRefusedError as refusal:
         raise Refusal(ResponseCode.SYSTEM_ERROR, str(refusal)) from refusal
-    await broker.cluster.registration.settled()
-    await broker.tables.saved(broker.topics)
+    await broker.cluster.registration.wait_until_sent()
+    await broker.tables.wait_until_saved(broker.topics)
     return Answer(remark=UNSET_REMARK)
 
 
@@ -89,12 +89,12 @@ async def update_and_create_topic_list(
             broker.topics.update(topic_config)
     except AttributeRefusedError as refusal:
         raise Refusal(ResponseCode.SYSTEM_ERROR, str(refusal)) from refusal
-    await broker.cluster.registration.settled()
-    await broker.tables.saved(broker.topics)
+    await broker.cluster.registration.wait_until_sent()
+    await broker.tables.wait_until_saved(broker.topics)
     return Answer(remark=UNSET_REMARK)
 
 
-def _requested(broker: Broker, request: UpdateAndCreateTopic) -> TopicConfig:
+def _make_config(broker: Broker, request: UpdateAndCreateTopic) -> TopicConfig:
     """The config a request describes. 4.9 does not look at `order`, and has no attributes."""
     return TopicConfig(
         topic_name=request.topic,
@@ -207,7 +207,7 @@ async def get_all_topic_config(broker: Broker, request: GetAllTopicConfig) -> An
     topics = broker.topics
     async with broker.reports:
         if not broker.config.is_5:
-            return Answer(body=await encoded(topics.copy(), len(topics)))
+            return Answer(body=await encode_json(topics.copy(), len(topics)))
         if (request.topic_seq, request.data_version, request.max_topic_num) == (None, None, None):
             table = dict(topics.topics)
         else:
@@ -220,7 +220,7 @@ async def get_all_topic_config(broker: Broker, request: GetAllTopicConfig) -> An
             data_version=topics.data_version,
             mapping_data_version=DataVersion(timestamp=broker.identity.boot_time_ms),
         )
-        return Answer(reply=reply, body=await encoded(body, len(table)))
+        return Answer(reply=reply, body=await encode_json(body, len(table)))
 
 
 @handles(GetTopicConfig)
@@ -254,13 +254,13 @@ async def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> An
         body: object = {"offsetTable": table}
         if broker.config.is_5:
             body = TopicStatsTable(offset_table=table, topic_put_tps=tps_of(broker, "TOPIC_PUT_NUMS", topic))
-        return Answer(body=await encoded(body, len(table)))
+        return Answer(body=await encode_json(body, len(table)))
 
 
 @handles(QueryTopicConsumeByWho)
 async def query_topic_consume_by_who(broker: Broker, request: QueryTopicConsumeByWho) -> GroupList:
     """The groups that subscribe to a topic now or have offsets in it."""
-    groups = set(broker.membership.consumers.subscribed_to(request.topic))
+    groups = set(broker.membership.consumers.groups_reading(request.topic))
     async with broker.reports:
         async for group in in_slices(broker.offsets.groups()):
             if broker.offsets.has_offsets(request.topic, group):

@@ -63,9 +63,9 @@ class NameServerLink:
                 connection = await self._open()
             answer = await connection.call(request, body, timeout_seconds=timeout_seconds)
         except (PeerError, TimeoutError) as error:
-            self._lost(error)
+            self._handle_failure(error)
             raise PeerError(f"name server {self.address}: {error or 'timed out'}") from error
-        self._reached()
+        self._handle_success()
         return answer
 
     def notify(self, request: Request[Any], body: RawBody | None = None) -> None:
@@ -86,7 +86,7 @@ class NameServerLink:
             self._connection = await self._connect(self.address)
             return self._connection
 
-    def _lost(self, error: Exception) -> None:
+    def _handle_failure(self, error: Exception) -> None:
         if not self._is_down:
             _log.warning("name server %s does not answer: %s; trying again", self.address, error)
         self._is_down = True
@@ -94,7 +94,7 @@ class NameServerLink:
         self._retry_at = asyncio.get_running_loop().time() + self._retry_seconds
         self._retry_seconds = min(2 * self._retry_seconds, MAX_RETRY_SECONDS)
 
-    def _reached(self) -> None:
+    def _handle_success(self) -> None:
         if self._is_down:
             _log.info("name server %s is back", self.address)
         self._is_down = False

@@ -132,7 +132,7 @@ class Registration:
                 return reply
         raise failure
 
-    async def permission_changed(self) -> None:
+    async def register_permission(self) -> None:
         """brokerPermission has changed: register all topics with a new data version."""
         topics = self._state.topics
         topics.data_version = topics.data_version.next_version(self._state.clock.now_ms())
@@ -191,13 +191,13 @@ class Registration:
         for link in self._links.values():
             self._send_soon(link)
 
-    def _changed_since(self, number: int) -> Topics:
+    def _topics_since(self, number: int) -> Topics:
         """The topics of all changes after this one that still exist."""
         names = list(takewhile(lambda name: self._changes[name] > number, reversed(self._changes)))
         topics = self._state.topics.topics
         return {name: topics[name] for name in reversed(names) if name in topics}
 
-    async def settled(self) -> None:
+    async def wait_until_sent(self) -> None:
         """Wait until the name servers that answer have the changes so far."""
         changes = [link.change for link in self._links.values() if link.change is not None and link.is_open]
         if changes:
@@ -213,7 +213,7 @@ class Registration:
             async with link.lock:
                 if not link.is_open or link.known is None:
                     return  # it gets all topics when it is back
-                changed, number = self._changed_since(link.known), self._last_change
+                changed, number = self._topics_since(link.known), self._last_change
                 if not changed:
                     link.known = number
                     return
@@ -304,13 +304,13 @@ class Registration:
             self._timers[name] = asyncio.get_running_loop().call_later(seconds, action)
 
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(_logged(work, name), name=name)
+        task = asyncio.get_running_loop().create_task(_log_errors(work, name), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
 
-async def _logged(work: Coroutine[Any, Any, None], name: str) -> None:
+async def _log_errors(work: Coroutine[Any, Any, None], name: str) -> None:
     """Run the work of a task; an unexpected error is logged, and the next timer tries again."""
     try:
         await work
@@ -335,7 +335,7 @@ def _parts(topics: Topics) -> Iterator[Topics]:
 def _registration(state: BrokerState, topics: Topics, version: DataVersion) -> tuple[RegisterBroker, bytes]:
     """Request 103 and its body with these topics, which are of this version of the table."""
     config = state.config
-    table = {name: _offered(config, topic_config) for name, topic_config in topics.items()}
+    table = {name: _limit_permission(config, topic_config) for name, topic_config in topics.items()}
     if config.is_5:
         wrapper = TopicConfigAndMappingSerializeWrapper(topic_config_table=table, data_version=version)
         body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper).encode()
@@ -354,7 +354,7 @@ def _registration(state: BrokerState, topics: Topics, version: DataVersion) -> t
     return request, body
 
 
-def _offered(config: BrokerConfig, topic_config: TopicConfig) -> TopicConfig:
+def _limit_permission(config: BrokerConfig, topic_config: TopicConfig) -> TopicConfig:
     """A topic with its permission limited by brokerPermission: 5.x removes the missing bits, 4.x uses brokerPermission
     instead of the topic's own."""
     permission = config.broker_permission

@@ -66,7 +66,7 @@ class ReplicationMaster:
         self._state = state
         self._listeners: list[asyncio.Server] = []
         self._timer: asyncio.TimerHandle | None = None
-        self.waiters = LogWaiters(self._acknowledged, lambda: state.config.store.slave_timeout)
+        self.waiters = LogWaiters(self._find_replicated, lambda: state.config.store.slave_timeout)
         """The sends that wait for slaves."""
         self._descriptors = Descriptors()
         self._is_scheduled = False
@@ -102,7 +102,7 @@ class ReplicationMaster:
     def log_end(self) -> int:
         return self._state.store.replication.end
 
-    def connected(self, slave: "SlaveConnection") -> bool:
+    def add_slave(self, slave: "SlaveConnection") -> bool:
         """Add a slave; False if the HA port is closed or guarded, or has too many slaves."""
         now = asyncio.get_running_loop().time()
         if not self._descriptors.has_room(slave.descriptor, slave.peer, now):
@@ -115,16 +115,16 @@ class ReplicationMaster:
                 _log.warning("refused %s: %s", slave.peer, HA_PORT_IS_OPEN)
             return False
         self.slaves.append(slave)
-        self._state.store.on_append = self._appended
+        self._state.store.on_append = self._schedule_send
         return True
 
-    def disconnected(self, slave: "SlaveConnection") -> None:
+    def remove_slave(self, slave: "SlaveConnection") -> None:
         if slave in self.slaves:
             self.slaves.remove(slave)
         if not self.slaves:
             self._state.store.on_append = None
 
-    def _appended(self) -> None:
+    def _schedule_send(self) -> None:
         """Send new records in the next loop iteration, all records of this iteration together."""
         if not self._is_scheduled:
             self._is_scheduled = True
@@ -159,13 +159,13 @@ class ReplicationMaster:
             return None
         return PutStatus.SLAVE_NOT_AVAILABLE
 
-    def _acknowledged(self) -> int:
+    def _find_replicated(self) -> int:
         """The log position up to which enough slaves have the log; -1 if too few slaves are connected."""
         needed = self.copies - 1
         reports = sorted((slave.acknowledged for slave in self.slaves), reverse=True)
         return reports[needed - 1] if 0 < needed <= len(reports) else -1
 
-    def reported(self) -> None:
+    def answer_replicated(self) -> None:
         """A slave has reported the end of its log: answer the sends that are replicated now."""
         self.waiters.look()
 
@@ -206,7 +206,7 @@ class SlaveConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=UNREAD_BYTES)
         host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]  # it may be gone already
         self.peer = f"{host}:{port}"
-        if not self._master.connected(self):
+        if not self._master.add_slave(self):
             self._transport.abort()
             return
         _log.info("slave %s connected", self.peer)
@@ -219,7 +219,7 @@ class SlaveConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         _log.info("lost the connection of slave %s: %s", self.peer, error or "closed")
         self._transport = None
-        self._master.disconnected(self)
+        self._master.remove_slave(self)
 
     def data_received(self, data: bytes) -> None:
         reported = self._reports.feed(data)
@@ -237,7 +237,7 @@ class SlaveConnection(asyncio.Protocol):
             if reported > self._master.log_end:
                 _log.error("slave %s is ahead of this log, which ends at %d", self.peer, self._master.log_end)
             self.send_more()
-        self._master.reported()
+        self._master.answer_replicated()
 
     def pause_writing(self) -> None:
         self._is_paused = True

@@ -179,7 +179,7 @@ class DelayLevels:
             return None
         result = state.store.append(message)
         if result.status is PutStatus.PUT_OK:
-            state.statistics.delayed_delivered(message.topic, level - 1, result.size)
+            state.statistics.count_delayed_delivery(message.topic, level - 1, result.size)
         return result
 
 

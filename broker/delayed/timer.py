@@ -166,7 +166,7 @@ class MessageTimer:
 
     def arrived(self, arrivals: list[Arrival]) -> None:
         """Messages became visible in the timer topic."""
-        timers = self._opened()
+        timers = self._open_if_needed()
         if timers is None:
             return
         first, behind = arrivals[0][0], arrivals[-1][0] + 1
@@ -202,7 +202,7 @@ class MessageTimer:
             return False
         return queue_offset >= timers.queue_offset or due_ms >= timers.read_ms
 
-    def _opened(self) -> TimerStore | None:
+    def _open_if_needed(self) -> TimerStore | None:
         """The timer's files; `None` if it does not run, or they cannot be opened."""
         if self._timers is not None or not self._is_running:
             return self._timers if self._is_running else None
@@ -260,7 +260,7 @@ class MessageTimer:
 
     def checkpoint(self) -> bytes:
         """The 56 bytes of the answer to a slave (60). Raises `StoreError` if the timer does not run."""
-        timers = self._opened()
+        timers = self._open_if_needed()
         if timers is None:
             raise StoreError("the timer does not run: timed messages wait for a restart")
         return timers.checkpoint(self._state.clock.now_ms()).encode()
@@ -381,7 +381,7 @@ class MessageTimer:
         if due_ms < max(timers.read_ms, timers.floor(now_ms)):
             store = partial(self.delivery.store_copy, record, properties, NEVER_ENQUEUED, rolls=False)
             return deliver("timed", record.position, store)
-        return self._enqueue(timers, due_ms, [_timed(record.position, record.size, properties)], now_ms)
+        return self._enqueue(timers, due_ms, [_make_timed(record.position, record.size, properties)], now_ms)
 
     def _enqueue(self, timers: TimerStore, due_ms: int, messages: list[TimedMessage], now_ms: int) -> bool:
         """Enqueue messages that are due at the same time, all or none."""
@@ -426,7 +426,7 @@ class MessageTimer:
         state.tables.save(self.metrics)
 
 
-def _timed(position: int, size: int, properties: dict[str, str]) -> TimedMessage:
+def _make_timed(position: int, size: int, properties: dict[str, str]) -> TimedMessage:
     return position, size, properties.get(names.REAL_TOPIC), names.TIMER_DEL_UNIQKEY in properties
 
 

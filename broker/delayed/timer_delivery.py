@@ -129,7 +129,7 @@ class TimerDelivery:
         result = state.store.append(copy_of(record, *place, changes))
         if result.status is PutStatus.PUT_OK:
             self.count += 1
-            state.statistics.message_put(place[0], 1, result.size)
+            state.statistics.count_put(place[0], 1, result.size)
         return result
 
     def _key(self, properties: dict[str, str]) -> str:

@@ -33,7 +33,7 @@ _BUCKETS = 16
 def recall_message(delayed: Delayed, request: RecallMessage, call: Call) -> Answer:
     """Recall a message before it is due."""
     try:
-        handle = _checked_handle(delayed, request)
+        handle = _check_recall(delayed, request)
         _store_recall(delayed, request, call, handle)
     except Refusal as error:
         return Answer(code=error.code, remark=error.remark, fields=_region(delayed))
@@ -46,7 +46,7 @@ def _region(delayed: Delayed) -> dict[str, str]:
     return {"MSG_REGION": delayed.config.region_id}
 
 
-def _checked_handle(delayed: Delayed, request: RecallMessage) -> RecallHandle:
+def _check_recall(delayed: Delayed, request: RecallMessage) -> RecallHandle:
     """Check the request in the official order, and read its handle. Raises `Refusal`."""
     config, now_ms = delayed.config, delayed.clock.now_ms()
     if not config.recall_message_enable:
@@ -97,7 +97,7 @@ def _store_recall(delayed: Delayed, request: RecallMessage, call: Call, handle: 
     result = delayed.store.append(message)
     if result.status is not PutStatus.PUT_OK:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "recall failed, execute error")
-    delayed.statistics.message_put(message.topic, 1, result.size)
+    delayed.statistics.count_put(message.topic, 1, result.size)
 
 
 @handles(GetTimerCheckPoint)

@@ -60,27 +60,27 @@ def murmur3_128(data: bytes) -> int:
     h1 = h2 = 0
     whole = len(data) & ~15
     for k1, k2 in _BLOCK.iter_unpack(data[:whole]):
-        h1 ^= _mixed(k1, _C1, 31, _C2)
-        h1 = (_rotated(h1, 27) + h2) * 5 + 0x52DCE729 & _MASK
-        h2 ^= _mixed(k2, _C2, 33, _C1)
-        h2 = (_rotated(h2, 31) + h1) * 5 + 0x38495AB5 & _MASK
+        h1 ^= _mix(k1, _C1, 31, _C2)
+        h1 = (_rotate(h1, 27) + h2) * 5 + 0x52DCE729 & _MASK
+        h2 ^= _mix(k2, _C2, 33, _C1)
+        h2 = (_rotate(h2, 31) + h1) * 5 + 0x38495AB5 & _MASK
     k1, k2 = _BLOCK.unpack(data[whole:].ljust(16, b"\0"))
-    h1 ^= _mixed(k1, _C1, 31, _C2) ^ len(data)
-    h2 ^= _mixed(k2, _C2, 33, _C1) ^ len(data)
+    h1 ^= _mix(k1, _C1, 31, _C2) ^ len(data)
+    h2 ^= _mix(k2, _C2, 33, _C1) ^ len(data)
     h1 = h1 + h2 & _MASK
     h2 = h2 + h1 & _MASK
-    return _finished(h1) + _finished(h2) & _MASK
+    return _finish(h1) + _finish(h2) & _MASK
 
 
-def _rotated(value: int, bits: int) -> int:
+def _rotate(value: int, bits: int) -> int:
     return (value << bits | value >> 64 - bits) & _MASK
 
 
-def _mixed(value: int, before: int, bits: int, after: int) -> int:
-    return _rotated(value * before & _MASK, bits) * after & _MASK
+def _mix(value: int, before: int, bits: int, after: int) -> int:
+    return _rotate(value * before & _MASK, bits) * after & _MASK
 
 
-def _finished(value: int) -> int:
+def _finish(value: int) -> int:
     value = (value ^ value >> 33) * 0xFF51AFD7ED558CCD & _MASK
     value = (value ^ value >> 33) * 0xC4CEB9FE1A85EC53 & _MASK
     return value ^ value >> 33

@@ -97,7 +97,7 @@ class _Compiler(Transformer[Token, Operand]):
         return operands.negation(operands.is_null(operand))
 
     def ordered(self, left: Operand, symbol: Token, right: Operand) -> Operand:
-        return operands.ordered(str(symbol), left, right)
+        return operands.compare(str(symbol), left, right)
 
     def text_test(self, operand: Operand, word: Token, text: Token) -> Operand:
         return operands.text_test(word.upper(), operand, _text(text), negated=False)
@@ -137,7 +137,7 @@ class _Compiler(Transformer[Token, Operand]):
         return operands.literal(Kind.TRUTH, None)
 
     def name(self, token: Token) -> Operand:
-        return operands.property_named(str(token))
+        return operands.read_property(str(token))
 
 
 def _text(token: Token) -> str:

@@ -144,7 +144,7 @@ def literal(kind: Kind, value: Any) -> Operand:
     return Operand(kind, lambda _: value, is_literal=True, value=value)
 
 
-def property_named(name: str) -> Operand:
+def read_property(name: str) -> Operand:
     """A user or system property; None if the message does not have it."""
     key = f"\x02{name}\x01"
     key_length = len(key)
@@ -181,14 +181,14 @@ def _truth(evaluate: Evaluate, *parts: Operand) -> Operand:
 
 
 def either(left: Operand, right: Operand) -> Operand:
-    return _chained("OR", truth(left), truth(right), decided_by=True)
+    return _chain_operands("OR", truth(left), truth(right), decided_by=True)
 
 
 def both(left: Operand, right: Operand) -> Operand:
-    return _chained("AND", truth(left), truth(right), decided_by=False)
+    return _chain_operands("AND", truth(left), truth(right), decided_by=False)
 
 
-def _chained(chain: str, left: Operand, right: Operand, *, decided_by: bool) -> Operand:
+def _chain_operands(chain: str, left: Operand, right: Operand, *, decided_by: bool) -> Operand:
     """`a AND b AND c` as one loop over its terms, from the left, until one decides."""
     if left.chain == chain and left.terms is not None:
         left.terms.append(right.evaluate)
@@ -278,7 +278,7 @@ def _equal(left: Operand, right: Operand) -> Operand:
     return _truth(equals, left, right)
 
 
-def ordered(symbol: str, left: Operand, right: Operand) -> Operand:
+def compare(symbol: str, left: Operand, right: Operand) -> Operand:
     """`<`, `<=`, `>` or `>=`, for numbers and properties."""
     for side in (left, right):
         if side.kind is Kind.TRUTH or (side.is_literal and side.kind not in _NUMBERS):
@@ -347,11 +347,11 @@ def between(value: Operand, low: Operand, high: Operand) -> Operand:
         pair = _comparable(high.kind, low.kind)(high.value, low.value)
         if pair is not None and pair[0] < pair[1]:
             raise SqlError("the lower bound of BETWEEN must come first")
-    return both(ordered(">=", value, low), ordered("<=", value, high))
+    return both(compare(">=", value, low), compare("<=", value, high))
 
 
 def not_between(value: Operand, low: Operand, high: Operand) -> Operand:
-    return either(ordered("<", value, low), ordered(">", value, high))
+    return either(compare("<", value, low), compare(">", value, high))
 
 
 # -- text

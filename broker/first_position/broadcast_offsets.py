@@ -89,7 +89,7 @@ class BroadcastOffsets:
             return shared
         return 0 if store.is_hot(topic, queue_id, 0) else store.max_offset(topic, queue_id)
 
-    def pulled(self, request: PullMessage, client_id: str, code: int, next_offset: int) -> None:
+    def record_pull(self, request: PullMessage, client_id: str, code: int, next_offset: int) -> None:
         """Record the offset of the client: the one it pulled, or the one it was answered."""
         from_proxy = request.request_source == FROM_PROXY
         offset = next_offset if code == ResponseCode.PULL_OFFSET_MOVED else request.queue_offset

@@ -43,7 +43,7 @@ def query_consumer_offset(
         request.set_zero_if_not_found,
     )
     if decision.offset is None:
-        first_position.skipped.not_found(
+        first_position.skipped.record_not_found(
             call.connection, request.consumer_group, request.topic, request.queue_id, decision.rule
         )
         remark = _NOT_FOUND_NO_DEFAULT if decision.rule is Rule.DEFAULT_FORBIDDEN else _NOT_FOUND
@@ -82,7 +82,7 @@ def search_offset_by_timestamp(
 def get_max_offset(first_position: FirstPosition, request: GetMaxOffset, call: Call) -> OffsetReply:
     """The offset after the last message; 0 for an unknown queue."""
     end = first_position.store.max_offset(request.topic, request.queue_id)
-    first_position.skipped.end_asked(call.connection, request.topic, request.queue_id, end)
+    first_position.skipped.record_end(call.connection, request.topic, request.queue_id, end)
     return OffsetReply(offset=end)
 
 

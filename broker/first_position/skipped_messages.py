@@ -39,7 +39,7 @@ class SkippedMessages:
         """Group, rule, max offset and time (ms) of the last answer "not found"."""
         self._said: OrderedDict[tuple[str, str, int], None] = OrderedDict()
 
-    def not_found(self, connection: Peer, group: str, topic: str, queue_id: int, rule: Rule) -> None:
+    def record_not_found(self, connection: Peer, group: str, topic: str, queue_id: int, rule: Rule) -> None:
         """14 was answered "not found"."""
         if rule is Rule.DEFAULT_FORBIDDEN:  # tools, which do not consume
             return
@@ -49,7 +49,7 @@ class SkippedMessages:
         self._unanswered[connection.peer, topic, queue_id] = group, rule, end, self._state.clock.now_ms()
         _limit(self._unanswered)
 
-    def end_asked(self, connection: Peer, topic: str, queue_id: int, end: int) -> None:
+    def record_end(self, connection: Peer, topic: str, queue_id: int, end: int) -> None:
         """30 was answered `end`: if the connection has just asked for a group, that group starts there."""
         question = self._unanswered.pop((connection.peer, topic, queue_id), None)
         if question is None:

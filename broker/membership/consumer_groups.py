@@ -163,7 +163,7 @@ class ConsumerGroups:
         known = self._groups.get(group)
         return known is None or not known.subscriptions or topic in known.subscriptions
 
-    def subscribed_to(self, topic: str) -> list[str]:
+    def groups_reading(self, topic: str) -> list[str]:
         """Names of the online groups that subscribe to a topic.
 
         5.5.0 also lists groups that unsubscribed or expired, until its restart; ours does not.

@@ -33,7 +33,7 @@ class ConsumerNotices:
         self._left = NOTICES_IN_A_TURN
         """How many notices this loop iteration may still send."""
 
-    def changed(self, group: str, connections: Collection[Peer]) -> None:
+    def notify_change(self, group: str, connections: Collection[Peer]) -> None:
         """A group has changed; `connections` are its members, as they are and will be."""
         config = self._config
         if not config.notify_consumer_ids_changed_enable:

@@ -73,8 +73,8 @@ class MembershipHints:
                 "group %s: its members subscribe differently, %s and %s. All members of a group must subscribe to the "
                 "same topics with the same expression, else messages are lost",
                 group,
-                _shown(before),
-                _shown(after),
+                _show(before),
+                _show(after),
             )
 
     def _look_at_topic(self, group: ConsumerGroup, topic: str, members: int) -> bool:
@@ -100,7 +100,7 @@ class MembershipHints:
         return False
 
 
-def _shown(subscriptions: dict[str, str]) -> str:
+def _show(subscriptions: dict[str, str]) -> str:
     return ", ".join(
         f"{topic}: {expression[:MAX_SHOWN]!r}"
         for topic, expression in sorted(subscriptions.items())[:5]

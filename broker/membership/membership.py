@@ -30,7 +30,7 @@ class Membership:
         self.notices = ConsumerNotices(config, state.timers.call_soon)
         self.filters = ConsumerFilters(config, now_ms)
         self.consumers = ConsumerGroups(
-            self.notices.changed,
+            self.notices.notify_change,
             is_5=config.is_5,
             expiry_ms=config.channel_expired_timeout,
             on_empty=self.filters.unregister,

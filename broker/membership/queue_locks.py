@@ -90,7 +90,7 @@ class QueueLocks:
             if not locks:
                 del self._groups[group]
 
-    def held(self, now_ms: int) -> list[tuple[str, MessageQueue, str]]:
+    def list_held(self, now_ms: int) -> list[tuple[str, MessageQueue, str]]:
         """Every lock that has not expired: group, queue, client id."""
         return [
             (group, queue, lock.client_id)

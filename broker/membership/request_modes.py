@@ -55,7 +55,7 @@ class RequestModes(JsonTable):
     def __len__(self) -> int:
         return sum(map(len, self._modes.values()))
 
-    def copied(self) -> MessageRequestModeSerializeWrapper:
+    def to_body(self) -> MessageRequestModeSerializeWrapper:
         """The answer to 402."""
         modes = {topic: of_topic.copy() for topic, of_topic in self._modes.items()}
         return MessageRequestModeSerializeWrapper(message_request_mode_map=modes)

@@ -68,7 +68,7 @@ from ..config import changes
 from ..config import keys as config_keys
 from ..errors import Refusal, faq
 from ..network.dispatch import NAME_SERVER, Answer, Call, CallWithBody
-from ..time.slices import encoded, in_slices
+from ..time.slices import encode_json, in_slices
 from . import topic_routes
 from .kv_config import ORDER_TOPIC_CONFIG
 from .name_server import NameServer
@@ -286,7 +286,7 @@ async def _topics_where(name_server: NameServer, is_wanted: Callable[[dict[str, 
     async with name_server.reports:
         topics = list(name_server.routes.topics.items())
         found = [topic async for topic, queues in in_slices(topics) if queues and is_wanted(queues)]
-        return Answer(body=await encoded(TopicList(topic_list=found), len(found)))
+        return Answer(body=await encode_json(TopicList(topic_list=found), len(found)))
 
 
 # -- key-value settings
@@ -295,7 +295,7 @@ async def _topics_where(name_server: NameServer, is_wanted: Callable[[dict[str, 
 @NAME_SERVER.handles(PutKvConfig)
 async def put_kv_config(name_server: NameServer, request: PutKvConfig) -> None:
     name_server.kv.put(request.namespace, request.key, request.value)
-    await name_server.kv.saved()
+    await name_server.kv.wait_until_saved()
 
 
 @NAME_SERVER.handles(GetKvConfig)
@@ -310,7 +310,7 @@ def get_kv_config(name_server: NameServer, request: GetKvConfig) -> GetKvConfigR
 @NAME_SERVER.handles(DeleteKvConfig)
 async def delete_kv_config(name_server: NameServer, request: DeleteKvConfig) -> None:
     name_server.kv.delete(request.namespace, request.key)
-    await name_server.kv.saved()
+    await name_server.kv.wait_until_saved()
 
 
 @NAME_SERVER.handles(GetKvListByNamespace)
@@ -334,7 +334,7 @@ async def update_namesrv_config(name_server: NameServer, request: UpdateNamesrvC
     changes.refuse_changes(config, requested, is_5=name_server.is_5)
     accepted = changes.apply_changes(config, requested, call.connection.peer)
     path = Path(config.config_store_path) if config.config_store_path else None
-    await name_server.files.written("changed settings", partial(changes.write_changes, path, accepted))
+    await name_server.files.write_and_wait("changed settings", partial(changes.write_changes, path, accepted))
 
 
 @NAME_SERVER.handles(GetNamesrvConfig)

@@ -64,7 +64,7 @@ class KvConfig:
         return self._namespaces.get(namespace)
 
     def put(self, namespace: str, key: str, value: str) -> None:
-        """Set a key; `saved` waits until it is on disk. Refused if the settings have become too many."""
+        """Set a key; `wait_until_saved` waits until it is on disk. Refused if the settings have become too many."""
         before = self.get(namespace, key)
         size = self._characters + _size(key, value) - (0 if before is None else _size(key, before))
         if namespace not in self._namespaces:
@@ -83,13 +83,13 @@ class KvConfig:
             self._characters -= _size(key, value)
         self._changes += 1
 
-    def restored(self) -> None:
+    def mark_restored(self) -> None:
         """The fields of `state_fields` were set, by a test companion: they are written."""
         self._changes += 1
         if self._file is not None:
             self._files.write(str(self._file.path), partial(self._file.save, self._content()))
 
-    async def saved(self) -> None:
+    async def wait_until_saved(self) -> None:
         """Wait until the changes made so far are on disk; those made while a file is written go into the next one. (The
         official name server writes one file for each.) Refused if they cannot be written."""
         if self._file is None:
@@ -100,7 +100,7 @@ class KvConfig:
                 return
             written = self._changes
             save = partial(self._file.save, self._content())
-            if not await self._files.written(str(self._file.path), save):
+            if not await self._files.write_and_wait(str(self._file.path), save):
                 raise Refusal(ResponseCode.SYSTEM_ERROR, "the settings cannot be written to disk")
             self._changes_on_disk = written
 

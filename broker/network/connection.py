@@ -431,7 +431,7 @@ class Connection(asyncio.Protocol):
 
     # -- ending
 
-    def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
+    def wrap_transport(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
         """Put a transport between this connection and its socket: a watcher slows or cuts what is written."""
         if self._transport is not None:
             self._flush()

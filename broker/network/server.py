@@ -167,7 +167,7 @@ class Server(Watchable):
         for listener in self._listeners:
             listener.close()
         for connection in self._peers():
-            connection.transport_wrapped(not_lingering)
+            connection.wrap_transport(not_lingering)
             connection.abort()
 
     # -- watchers

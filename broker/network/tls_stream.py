@@ -284,6 +284,6 @@ class TlsDetector(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
+    def wrap_transport(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
         if self._transport is not None:
             self._transport = wrap(self._transport)

@@ -48,7 +48,7 @@ class Watched(Protocol):
     def write(self, command: Command, body: ReplyBody = None) -> None:
         """Queue one frame; no watcher sees it."""
 
-    def transport_wrapped(self, wrap: "Callable[[asyncio.Transport], asyncio.Transport]") -> None:
+    def wrap_transport(self, wrap: "Callable[[asyncio.Transport], asyncio.Transport]") -> None:
         """Put a transport between the connection and its socket."""
 
     def close(self) -> None: ...

@@ -175,7 +175,7 @@ def _acknowledge(popping: Popping, pop: AckedPop, offsets: Sequence[int], peer: 
         if refused:
             raise Refusal(ResponseCode.MESSAGE_ILLEGAL, refused[-1])
         return False
-    popping.statistics.acknowledged(pop.topic, pop.group, len(offsets))
+    popping.statistics.count_acks(pop.topic, pop.group, len(offsets))
     return _has_effect(popping, pop)
 
 
@@ -211,7 +211,7 @@ def _ack_ordered(popping: Popping, pop: AckedPop, offset: int, peer: str) -> str
         if not popping.offsets.has_reset(*place):
             popping.offsets.commit(*place, next_offset)
         if not popping.ordered_pops.is_blocked(None, *place, pop.due_ms - pop.pop_time_ms):
-            popping.queue_freed(*place)
+            popping.wake_queue(*place)
         return None
     if next_offset is NotAcknowledged.STALE:
         return None

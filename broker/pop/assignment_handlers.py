@@ -33,7 +33,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import PeerError, Refusal
 from ..network.dispatch import Answer, CallWithBody, handles
-from ..time.slices import encoded
+from ..time.slices import encode_json
 from .popping import Popping
 
 _log = logging.getLogger("pocketmq.pop")
@@ -80,14 +80,14 @@ async def set_message_request_mode(
         raise Refusal(ResponseCode.SYSTEM_ERROR, "too many request modes")
     popping.request_modes.set(topic, group, body)
     popping.tables.save_soon(popping.request_modes)
-    await popping.tables.saved(popping.request_modes)
+    await popping.tables.wait_until_saved(popping.request_modes)
 
 
 @handles(GetAllMessageRequestMode)
 async def get_all_message_request_mode(popping: Popping, request: GetAllMessageRequestMode) -> Answer:
     """All modes that were set, for slaves."""
     modes = popping.request_modes
-    return Answer(body=await encoded(modes.copied(), len(modes)))
+    return Answer(body=await encode_json(modes.to_body(), len(modes)))
 
 
 def _default_mode(popping: Popping, topic: str) -> SetMessageRequestModeRequestBody:

@@ -104,7 +104,7 @@ class OrderedPops(JsonTable):
         now_ms = self._now_ms()
         return any(now_ms < until_ms for until_ms in info.open_until())
 
-    def popped(
+    def record_pop(
         self,
         attempt_id: str | None,
         topic: str,
@@ -123,7 +123,7 @@ class OrderedPops(JsonTable):
             offset_list=[first, *(offset - first for offset in offsets[1:])],
             last_consume=self._now_ms(),
             attempt_id=attempt_id,
-            consumed=None if before is None else _consumed(before, attempt_id, offsets),
+            consumed=None if before is None else _count_deliveries(before, attempt_id, offsets),
         )
         self._put(topic, group, queue_id, info)
         self._set_alarm(topic, group, queue_id, info)
@@ -250,7 +250,7 @@ def _key(topic: str, group: str) -> str:
     return f"{topic}@{group}"
 
 
-def _consumed(before: OrderInfo, attempt_id: str | None, offsets: Sequence[int]) -> dict[int, int]:
+def _count_deliveries(before: OrderInfo, attempt_id: str | None, offsets: Sequence[int]) -> dict[int, int]:
     """How often each message was delivered before; the same attempt does not count again."""
     counts = before.consumed or {}
     if before.attempt_id is not None and before.attempt_id == attempt_id:

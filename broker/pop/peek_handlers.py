@@ -107,15 +107,15 @@ def _notify(popping: Popping, request: Notification, call: Call, sent_at: SentAt
     if config.use_message_filter_for_notification and request.exp_type:
         wanted = filter_of(popping, request.topic, request.exp, request.exp_type)
     if _has_message(popping, request, topic_config, wanted.tags):
-        return _noticed(True)
+        return _answer_notice(True)
     attempt = partial(_notify, popping, request, call, sent_at)
     result = popping.notification_waiters.hold(PopWaiter(request, call, sent_at, attempt, wanted))
     if result is HoldResult.HELD:
         return HELD
-    return _noticed(False, is_full=result is HoldResult.FULL)
+    return _answer_notice(False, is_full=result is HoldResult.FULL)
 
 
-def _noticed(has_message: bool, *, is_full: bool = False) -> Answer:
+def _answer_notice(has_message: bool, *, is_full: bool = False) -> Answer:
     return Answer(reply=NotificationReply(has_msg=has_message, polling_full=is_full), remark=UNSET_REMARK)
 
 

@@ -43,7 +43,7 @@ def pop_message(popping: Popping, request: PopMessage, call: Call) -> Answer | H
 
 def _pop(popping: Popping, request: PopMessage, call: Call, sent_at: SentAt) -> Answer | Held:
     now_ms = popping.clock.now_ms()
-    topic_config, group_config = _checked(popping, request, call, now_ms - sent_at.ms)
+    topic_config, group_config = _check(popping, request, call, now_ms - sent_at.ms)
     wanted = filter_of(popping, request.topic, request.exp, request.exp_type)
     revive_queue_id = ORDERED_REVIVE_QUEUE if request.order else popping.next_revive_queue()
     reading = PopReading(popping, request, now_ms, revive_queue_id, wanted)
@@ -113,7 +113,7 @@ def _priority_factor(group_config: SubscriptionGroupConfig) -> int:
     return 100 if factor is None else factor
 
 
-def _checked(
+def _check(
     popping: Popping, request: PopMessage, call: Call, age_ms: int
 ) -> tuple[TopicConfig, SubscriptionGroupConfig]:
     config = popping.config

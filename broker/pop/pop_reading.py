@@ -146,7 +146,7 @@ class PopReading:
         group = request.consumer_group
         offsets = self._offsets_of(topic, queue_id, offset, result)
         if request.order:
-            self._order_counts += popping.ordered_pops.popped(
+            self._order_counts += popping.ordered_pops.record_pop(
                 request.attempt_id, topic, group, queue_id, self._pop_time_ms, request.invisible_time, offsets
             )
             popping.offsets.commit(topic, group, queue_id, offset)
@@ -159,14 +159,14 @@ class PopReading:
                 self.is_refused = True
                 return False
             popping.offsets.commit(topic, group, queue_id, result.next_offset)
-            popping.statistics.popped(request.topic, group)
+            popping.statistics.count_pop(request.topic, group)
         popping.statistics.message_got(topic, group, result.count, result.size_bytes)
         self._start_offsets.append(start_offset_text(topic, queue_id, offset))
         self._offsets.append(message_offsets_text(topic, queue_id, offsets))
         self.count += result.count
         self._bytes += result.size_bytes
         if is_retry_topic(topic) and not popping.config.pop_response_return_actual_retry_topic:
-            self.body += self._renamed(topic, queue_id, offset, offsets, result)
+            self.body += self._rename(topic, queue_id, offset, offsets, result)
         else:
             self.body += result.views
         return True
@@ -205,7 +205,7 @@ class PopReading:
                 offset += 1
         return offsets
 
-    def _renamed(
+    def _rename(
         self, topic: str, queue_id: int, offset: int, offsets: Sequence[int], result: GetResult
     ) -> list[bytes]:
         request, is_5 = self._request, self._popping.config.is_5

@@ -97,7 +97,7 @@ class _Waiting(msgspec.Struct, eq=False):
     """Those that wait."""
 
 
-def _without_gone(heap: list[tuple[int, int, PopWaiter]], count: int) -> list[tuple[int, int, PopWaiter]]:
+def _drop_gone(heap: list[tuple[int, int, PopWaiter]], count: int) -> list[tuple[int, int, PopWaiter]]:
     """The heap without the requests that no longer wait, if they are many; `count` requests wait."""
     if len(heap) <= 2 * count + LEAST_GONE:
         return heap
@@ -339,11 +339,11 @@ class PopWaiters:
     def _leave(self, waiter: PopWaiter) -> None:
         waiter.is_waiting = False
         self.total -= 1
-        self._times = _without_gone(self._times, self.total)
+        self._times = _drop_gone(self._times, self.total)
         waiting = self._waiting[waiter.key]
         waiting.count -= 1
         if waiting.count:
-            waiting.heap = _without_gone(waiting.heap, waiting.count)
+            waiting.heap = _drop_gone(waiting.heap, waiting.count)
             return
         del self._waiting[waiter.key]
         topic, group, _ = waiter.key

@@ -29,7 +29,7 @@ class Popping(Part):
         self.registration = cluster.registration
         self.waiters = self._new_waiters(wakes_last=False)
         self.notification_waiters = self._new_waiters(wakes_last=True)
-        self.ordered_pops = OrderedPops(state, self.queue_freed)
+        self.ordered_pops = OrderedPops(state, self.wake_queue)
         self.revive_log = ReviveLog(state, delayed)
         self.revive = Revive(state, delayed.timer, self.revive_log)
         self.when_rewound: list[Callable[[], None]] = []
@@ -90,7 +90,7 @@ class Popping(Part):
         self.waiters.arrived(topic, queue_id, queue_offset, tags_code, property_map)
         self.notification_waiters.arrived(topic, queue_id, queue_offset, tags_code, property_map)
 
-    def queue_freed(self, topic: str, group: str, queue_id: int) -> None:
+    def wake_queue(self, topic: str, group: str, queue_id: int) -> None:
         """A queue of an orderly pop is no longer blocked: wake the requests that wait for it."""
         for waiters in (self.waiters, self.notification_waiters):
             for requested_queue in (ANY_QUEUE, queue_id):

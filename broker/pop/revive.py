@@ -246,9 +246,9 @@ class Revive:
             topic = pop_retry_topic(topic, group, v2=state.config.enable_retry_topic_v2)
         queues = self._make_retry_topic(topic, group)
         queue_id = message.queue_id if message.queue_id < queues else 0
-        result = state.store.append(_retried(state, check_point, message, topic, queue_id))
+        result = state.store.append(_make_retry(state, check_point, message, topic, queue_id))
         if result.status is PutStatus.PUT_OK:
-            state.statistics.message_put(topic, 1, result.size)
+            state.statistics.count_put(topic, 1, result.size)
         return result
 
     def _make_retry_topic(self, topic: str, group: str) -> int:
@@ -295,7 +295,7 @@ class Revive:
         return True
 
 
-def _retried(
+def _make_retry(
     state: BrokerState, check_point: CheckPoint, record: Record, topic: str, queue_id: int
 ) -> NewMessage:
     properties = read_properties(record.properties)

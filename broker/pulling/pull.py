@@ -64,7 +64,7 @@ class Pull(PullWaiter):
     def try_now(self) -> Answer | Held:
         pulling, request = self._pulling, self.request
         result = self._read()
-        code = self._code_recorded(result)
+        code = self._record_code(result)
         commit_offset = request.commit_offset if request.sys_flag & flags.PULL_COMMIT_OFFSET else None
         if commit_offset is not None and not pulling.is_slave:
             pulling.offsets.commit(request.topic, request.consumer_group, request.queue_id, commit_offset)
@@ -80,13 +80,13 @@ class Pull(PullWaiter):
     def answer(self) -> None:
         """The second pass: it answers whether or not it finds messages."""
         result = self._read()
-        self.call.answer(self._answer(result, self._code_recorded(result)))
+        self.call.answer(self._answer(result, self._record_code(result)))
 
-    def _code_recorded(self, result: GetResult) -> ResponseCode:
+    def _record_code(self, result: GetResult) -> ResponseCode:
         """The code of a result. Records the offset of a broadcasting consumer."""
         code = self._code(result)
         if self._broadcaster is not None:
-            self._pulling.broadcasts.pulled(self.request, self._broadcaster, code, result.next_offset)
+            self._pulling.broadcasts.record_pull(self.request, self._broadcaster, code, result.next_offset)
         return code
 
     def _hold(self) -> None:

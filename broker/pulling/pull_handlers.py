@@ -43,16 +43,16 @@ class PullForbidden(Refusal):
 def pull_message(pulling: Pulling, request: PullMessage, call: Call) -> Answer | Held:
     """Answer the messages from `queue_offset` on; hold the request if the queue has none and the request may wait."""
     try:
-        group_config = _checked_group(pulling, request)
-        topic_config = _checked_topic(pulling, request, call)
-        wanted = _checked_subscription(pulling, request, group_config)
+        group_config = _check_group(pulling, request)
+        topic_config = _check_topic(pulling, request, call)
+        wanted = _check_subscription(pulling, request, group_config)
     except PullForbidden as refusal:
         fields = {"forbiddenType": str(refusal.forbidden_type)} if pulling.is_5 else None
         return Answer(code=refusal.code, remark=refusal.remark, fields=fields)
     return Pull(pulling, request, call, topic_config, group_config, wanted).try_now()
 
 
-def _checked_group(pulling: Pulling, request: PullMessage) -> SubscriptionGroupConfig:
+def _check_group(pulling: Pulling, request: PullMessage) -> SubscriptionGroupConfig:
     config = pulling.config
     if not config.broker_permission & flags.PERM_READ:
         raise PullForbidden(FORBIDDEN_BROKER, f"the broker[{config.broker_ip1}] pulling message is forbidden")
@@ -66,7 +66,7 @@ def _checked_group(pulling: Pulling, request: PullMessage) -> SubscriptionGroupC
     return group_config
 
 
-def _checked_topic(pulling: Pulling, request: PullMessage, call: Call) -> TopicConfig:
+def _check_topic(pulling: Pulling, request: PullMessage, call: Call) -> TopicConfig:
     topic_config = pulling.existing_topic(request.topic)
     if not topic_config.perm & flags.PERM_READ:
         raise PullForbidden(FORBIDDEN_TOPIC, f"the topic[{request.topic}] pulling message is forbidden")
@@ -76,7 +76,7 @@ def _checked_topic(pulling: Pulling, request: PullMessage, call: Call) -> TopicC
     return topic_config
 
 
-def _checked_subscription(
+def _check_subscription(
     pulling: Pulling, request: PullMessage, group_config: SubscriptionGroupConfig
 ) -> MessageFilter:
     """The filter of the pull, from its own subscription or from the group's heartbeats."""
@@ -86,7 +86,7 @@ def _checked_subscription(
         try:
             return MessageFilter(expression_match(request.topic, request.subscription or "*"))
         except ProtocolError as error:
-            raise _parse_failed() from error
+            raise _parse_refusal() from error
     group = pulling.consumers.get(request.consumer_group)
     if group is None:
         remark = f"the consumer's group info not exist{faq(is_5=pulling.config.is_5)}"
@@ -109,7 +109,7 @@ def _checked_subscription(
     return MessageFilter(sql=_sql_of_group(pulling, request, subscription.expression_type))
 
 
-def _parse_failed() -> Refusal:
+def _parse_refusal() -> Refusal:
     return Refusal(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")
 
 
@@ -117,7 +117,7 @@ def _sql_of_request(pulling: Pulling, request: PullMessage) -> SqlFilter | None:
     """The filter in the request itself. An expression that cannot be compiled filters nothing, as in the official
     broker: the client has checked it with 46 before."""
     if not request.subscription:
-        raise _parse_failed()
+        raise _parse_refusal()
     check_filter_enabled(pulling.config, request.expression_type)
     try:
         return compile_expression(request.subscription, request.expression_type, is_5=pulling.config.is_5)

@@ -158,7 +158,7 @@ def decide(sending: Sending, request: AnySend, call: Call, properties: Iterable[
         is_plain=not is_batch and REROUTING.isdisjoint(special) and not is_retry_topic(request.topic),
         deciding=deciding,
         is_timed=deciding is not None and not _ASKS.isdisjoint(deciding),
-        changes=sending.added,
+        changes=sending.additions,
         routes={},
     )
 

@@ -30,7 +30,7 @@ _CODE_OF_STATUS = {
 }
 
 
-def waits(sending: Sending, text: bytes) -> bool:
+def has_to_wait(sending: Sending, text: bytes) -> bool:
     """Whether the answer to a send with these properties waits for disk or slaves."""
     if not sending.waits_for_durability:
         return False
@@ -40,65 +40,65 @@ def waits(sending: Sending, text: bytes) -> bool:
 def answer_when_durable(sending: Sending, call: Call, answer: Answer, end: int, text: bytes) -> Answer | Held:
     """The answer, or HELD if it is sent later. `end` is the log position behind what was stored, `text` has the
     properties of the send."""
-    is_waiting = waits(sending, text)
+    is_waiting = has_to_wait(sending, text)
     if not is_waiting and sending.topics not in sending.tables.unsaved:
         return answer
 
-    def ended(failure: PutStatus | None) -> None:
-        call.answer(answer if failure is None else with_status(answer, failure))
+    def finish(failure: PutStatus | None) -> None:
+        call.answer(answer if failure is None else set_status(answer, failure))
 
-    when_answerable(sending, 1, end if is_waiting else None, ended)
+    call_when_answerable(sending, 1, end if is_waiting else None, finish)
     return HELD
 
 
-def when_answerable(
-    sending: Sending, sends: int, end: int | None, ended: Callable[[PutStatus | None], None]
+def call_when_answerable(
+    sending: Sending, sends: int, end: int | None, callback: Callable[[PutStatus | None], None]
 ) -> None:
     """Call back once the topic table is saved, and disk and slaves have the log up to `end`: with None, or with what
     went wrong. Without an `end`, neither disk nor slaves are waited for. Until then so many sends count as waiting."""
     sending.waiting_sends += sends
 
-    def durable(failure: PutStatus | None) -> None:
-        def saved() -> None:
+    def wait_for_table(failure: PutStatus | None) -> None:
+        def finish() -> None:
             sending.waiting_sends -= sends
-            ended(failure)
+            callback(failure)
 
-        sending.tables.when_saved(sending.topics, saved)
+        sending.tables.call_when_saved(sending.topics, finish)
 
     if end is None:
-        durable(None)
+        wait_for_table(None)
     else:
-        when_durable(sending, end, durable)
+        call_when_durable(sending, end, wait_for_table)
 
 
-def when_durable(sending: Sending, end: int, ended: Callable[[PutStatus | None], None]) -> None:
+def call_when_durable(sending: Sending, end: int, callback: Callable[[PutStatus | None], None]) -> None:
     """Call back once disk and slaves have the log up to `end`, with None, or with what went wrong."""
     if sending.config.store.flush_disk_type != "SYNC_FLUSH":
-        _when_at_slaves(sending, end, None, ended)
+        _call_when_copied(sending, end, None, callback)
         return
 
-    def on_disk(is_safe: bool) -> None:
+    def wait_for_slaves(is_safe: bool) -> None:
         # Copying to slaves does not wait for the disk: often they have the message by now.
-        _when_at_slaves(sending, end, None if is_safe else PutStatus.FLUSH_DISK_TIMEOUT, ended)
+        _call_when_copied(sending, end, None if is_safe else PutStatus.FLUSH_DISK_TIMEOUT, callback)
 
-    sending.disk_waiters.add(end, on_disk)
+    sending.disk_waiters.add(end, wait_for_slaves)
 
 
-def _when_at_slaves(
-    sending: Sending, end: int, failure: PutStatus | None, ended: Callable[[PutStatus | None], None]
+def _call_when_copied(
+    sending: Sending, end: int, failure: PutStatus | None, callback: Callable[[PutStatus | None], None]
 ) -> None:
     replication = sending.replication
     if replication.copies <= 1:
-        ended(failure)
+        callback(failure)
     elif (refusal := replication.refusal()) is not None:
-        ended(refusal)
+        callback(refusal)
     else:
         replication.waiters.add(
-            end, lambda is_safe: ended(failure if is_safe else PutStatus.FLUSH_SLAVE_TIMEOUT)
+            end, lambda is_safe: callback(failure if is_safe else PutStatus.FLUSH_SLAVE_TIMEOUT)
         )
 
 
-def with_status(answer: Answer, status: PutStatus) -> Answer:
+def set_status(answer: Answer, status: PutStatus) -> Answer:
     """An answer for a message that is in the log, but not on disk or not on enough slaves."""
     answer.code = _CODE_OF_STATUS[status]
     answer.remark = status.name

@@ -135,5 +135,5 @@ def _store(
     if result.status is not PutStatus.PUT_OK:
         _log.warning("cannot store a reply: %s", result.status.name)
         return None
-    sending.statistics.message_put(message.topic, 1, result.size)
+    sending.statistics.count_put(message.topic, 1, result.size)
     return result

@@ -82,7 +82,9 @@ def consumer_send_msg_back(sending: Sending, request: ConsumerSendMsgBack, call:
     if result.status is not PutStatus.PUT_OK:
         raise Refusal(ResponseCode.SYSTEM_ERROR, result.status.name)
     delay_queue_id = message.queue_id if message.topic == SCHEDULE_TOPIC else None
-    sending.statistics.sent_back(request.group, origin_topic or record.topic, result.size, delay_queue_id)
+    sending.statistics.count_sent_back(
+        request.group, origin_topic or record.topic, result.size, delay_queue_id
+    )
     if is_dead:
         owner = (call.command.fields or {}).get("Owner")
         sending.statistics.dead_letter(owner, request.group, request.origin_topic)

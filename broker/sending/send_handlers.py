@@ -121,7 +121,7 @@ def store_send(sending: Sending, decision: Decision, send: Send, connection: Pee
     prepared = prepare(sending, decision, [send], 0, 1, connection)
     placed = sending.store.append_all(prepared.messages)
     if placed.refusal is not None:
-        raise refused(sending, prepared, placed.refusal)
+        raise find_refusal(sending, prepared, placed.refusal)
     count_stored(sending, prepared, placed.sizes)
     return prepared, placed
 
@@ -202,11 +202,11 @@ def _batch_message(sending: Sending, decision: Decision, send: Send, born_host: 
         or not is_storable(body)
     ):
         raise refusal_of(sending.config, PutStatus.MESSAGE_ILLEGAL)
-    elements: RawBody = body if sending.is_5 else _with_shared(sending, body, send.properties)
+    elements: RawBody = body if sending.is_5 else _add_shared(sending, body, send.properties)
     return head, send.queue_id, elements, None, send.born_timestamp, 0, None
 
 
-def _with_shared(sending: Sending, body: RawBody, text: bytes) -> bytes:
+def _add_shared(sending: Sending, body: RawBody, text: bytes) -> bytes:
     """The 4.9 line adds the batch's own properties to each message, 5.x stores each message as it was sent."""
     changes = (names.CLUSTER, sending.config.broker_cluster_name)
     added = stored_text(text, changes, BUCKETS[False], False)
@@ -279,7 +279,7 @@ def _route_of(prepared: Prepared, changes: Changes) -> Route:
     return Route(head, queue_id if is_rerouted else None, of_any, prepared.real_topic)
 
 
-def refused(sending: Sending, prepared: Prepared, status: PutStatus) -> Exception:
+def find_refusal(sending: Sending, prepared: Prepared, status: PutStatus) -> Exception:
     """Why the first of these messages was not stored: a `Refusal`, or BodyError for a batch that cannot be read."""
     if prepared.decision.is_batch:
         try:
@@ -291,15 +291,15 @@ def refused(sending: Sending, prepared: Prepared, status: PutStatus) -> Exceptio
 
 def count_stored(sending: Sending, stored: Prepared, sizes: Sequence[int]) -> None:
     """Count what is stored; `sizes` are those of all records."""
-    message_put, decision, sends = sending.statistics.message_put, stored.decision, len(stored.sends)
+    count_put, decision, sends = sending.statistics.count_put, stored.decision, len(stored.sends)
     if decision.is_batch or decision.is_plain:
-        message_put(decision.request.topic, len(sizes), sum(sizes), sends=sends)
+        count_put(decision.request.topic, len(sizes), sum(sizes), sends=sends)
         return
     sizes_at: dict[tuple[str, int], list[int]] = {}
     for message, size in zip(stored.messages, sizes, strict=True):
         sizes_at.setdefault((message[0].topic, message[1]), []).append(size)
     for (topic, queue_id), of_place in sizes_at.items():
-        message_put(topic, len(of_place), sum(of_place), queue_id, sends=len(of_place))
+        count_put(topic, len(of_place), sum(of_place), queue_id, sends=len(of_place))
     if stored.real_topic is not None and sending.is_5:
         sending.transactions.open_count.add(stored.real_topic, sends, changes=sends)
 

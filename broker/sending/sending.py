@@ -50,14 +50,14 @@ class Sending(Part):
         """Sends that are stored but not answered yet: they wait for the disk, for slaves, or for the topic table."""
 
     @property
-    def added(self) -> Changes:
+    def additions(self) -> Changes:
         """What the broker adds to the properties of a message, with the settings of now."""
         if self._added_with is not self.state.settings_version:
-            self._added, self._added_with = _added(self.config), self.state.settings_version
+            self._added, self._added_with = _list_additions(self.config), self.state.settings_version
         return self._added
 
 
-def _added(config: BrokerConfig) -> Changes:
+def _list_additions(config: BrokerConfig) -> Changes:
     """What the broker adds to the properties of a message that is not part of a batch, and takes away."""
     cluster = (names.CLUSTER, config.broker_cluster_name)
     if not config.is_5:

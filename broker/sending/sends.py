@@ -20,10 +20,10 @@ from ..network.connection import Connection
 from ..network.dispatch import Call
 from ..state.broker_state import BrokerState
 from .decision import Decision, Decisions, decide, request_of
-from .durable_answers import send_answer, waits, when_answerable, with_status
+from .durable_answers import call_when_answerable, has_to_wait, send_answer, set_status
 from .reply_form import ReplyForm
 from .send_checks import check_properties
-from .send_handlers import Prepared, count_stored, prepare, refused
+from .send_handlers import Prepared, count_stored, find_refusal, prepare
 from .sending import Sending
 
 
@@ -91,7 +91,7 @@ class Sends:
             try:
                 placed = self._sending.store.append_all(messages)
                 if placed.refusal is not None:
-                    stored, left = _parted(pending, len(placed.runs))
+                    stored, left = _split(pending, len(placed.runs))
                 if stored:
                     self._answer(connection, stored, placed)
             except Exception as error:  # our mistake must not end the connection; some may be in the log
@@ -102,7 +102,7 @@ class Sends:
                 return
             if placed.refusal is not None:
                 failed = left[0]
-                reason = refused(self._sending, failed, placed.refusal)
+                reason = find_refusal(self._sending, failed, placed.refusal)
                 connection.refuse(failed.sends[0].decode(), reason)
                 left[:1] = [failed.part(1, None)] if len(failed.sends) > 1 else []
             pending[:] = left
@@ -115,12 +115,12 @@ class Sends:
         if not sending.waits_for_durability and sending.topics not in sending.tables.unsaved:
             _write(connection, sends, replies)
             return
-        durable = [waits(sending, send.properties) for send in sends]
+        durable = [has_to_wait(sending, send.properties) for send in sends]
         for is_waiting in (False, True):
             chosen = [number for number, waits_too in enumerate(durable) if waits_too is is_waiting]
             if chosen:
                 ended = partial(self._answer_later, connection, sends, replies, placed, chosen)
-                when_answerable(sending, len(chosen), placed.end if is_waiting else None, ended)
+                call_when_answerable(sending, len(chosen), placed.end if is_waiting else None, ended)
 
     def _answer_later(
         self,
@@ -143,7 +143,7 @@ class Sends:
             positions = placed.positions[first[number] : first[number] + count]
             ids = encode_message_ids(self._sending.store_host, positions)
             answer = send_answer(self._sending, queue_offset, ids, send.queue_id, send.unique_id)
-            connection.answer(send.decode(), with_status(answer, failure))
+            connection.answer(send.decode(), set_status(answer, failure))
 
     def _replies(self, connection: Connection, stored: list[Prepared], placed: Placed) -> list[bytes]:
         """Count what was stored; returns the frame that answers each, empty for a one-way request."""
@@ -175,7 +175,7 @@ class Sends:
         return decision.reply
 
 
-def _parted(pending: list[Prepared], count: int) -> tuple[list[Prepared], list[Prepared]]:
+def _split(pending: list[Prepared], count: int) -> tuple[list[Prepared], list[Prepared]]:
     """The first so many sends, which are stored, and the others, of which the first is refused."""
     stored, left = [], []
     for prepared in pending:

@@ -1,9 +1,9 @@
 """Makes and writes the texts of changed tables in one thread, so that sends never wait for the disk.
 
 `save_soon` collects the changes of some milliseconds; `save` writes now. An answer that promises a change waits until
-it is written (`saved`, `when_saved`), and is a refusal if the disk refuses it. What cannot be written, on a full disk
-for example, is tried again. Without
-`in_background` each change is written at once, in the caller: for tests.
+it is written (`wait_until_saved`, `call_when_saved`), and is a refusal if the disk refuses it. What cannot be written,
+on a full disk for example, is tried again. Without `in_background` each change is written at once, in the caller: for
+tests.
 """
 
 import asyncio
@@ -88,17 +88,17 @@ class TableSaver:
         else:
             _attempt(what, action)
 
-    async def written(self, what: str, action: Callback) -> bool:
+    async def write_and_wait(self, what: str, action: Callback) -> bool:
         """As `write`, and wait for its end; False if it failed."""
         if self._is_stopped or not self._in_background:
             return _attempt(what, action)
         return await asyncio.wrap_future(self._submit(lambda: _attempt(what, action)))
 
-    def when_saved(self, table: JsonTable, callback: Callback) -> None:
+    def call_when_saved(self, table: JsonTable, callback: Callback) -> None:
         """Call back once the changes made so far are on disk or refused by it; at once if none is pending."""
-        self._when_saved(table, lambda _: callback())
+        self._call_when_saved(table, lambda _: callback())
 
-    def _when_saved(self, table: JsonTable, callback: OnSaved) -> None:
+    def _call_when_saved(self, table: JsonTable, callback: OnSaved) -> None:
         if table in self._saving or table in self._changed_again:
             self._waiting.setdefault(table, []).append(callback)
         elif table in self._writing:
@@ -106,7 +106,7 @@ class TableSaver:
         else:
             callback(table not in self._retries)
 
-    async def saved(self, table: JsonTable) -> None:
+    async def wait_until_saved(self, table: JsonTable) -> None:
         """Wait until the changes made so far are on disk. Raises `Refusal` if the disk refuses them: a kill would undo
         what is answered with success."""
         done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -115,7 +115,7 @@ class TableSaver:
             if not done.done():
                 done.set_result(is_on_disk)
 
-        self._when_saved(table, settle)
+        self._call_when_saved(table, settle)
         if not await done:
             raise Refusal(
                 ResponseCode.SYSTEM_ERROR, f"the disk refuses {table.file.path.name}: {UNSAVED_REMARK}"
@@ -141,7 +141,7 @@ class TableSaver:
         loop = asyncio.get_running_loop()
         self._writing[table] = callbacks
 
-        def written(is_on_disk: bool) -> None:
+        def finish(is_on_disk: bool) -> None:
             del self._writing[table]
             self._settle(table)
             if is_on_disk and (retry := self._retries.pop(table, None)) is not None:
@@ -155,7 +155,7 @@ class TableSaver:
             _run(callbacks, is_on_disk=is_on_disk)
 
         def write() -> None:
-            loop.call_soon_threadsafe(written, _write(table, text_of))
+            loop.call_soon_threadsafe(finish, _write(table, text_of))
 
         self._submit(write)
 

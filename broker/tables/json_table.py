@@ -91,7 +91,7 @@ class JsonTable:
         """Take over what the file holds, a `body_type`."""
         raise NotImplementedError
 
-    def restored(self) -> None:
+    def mark_restored(self) -> None:
         """The fields of `state_fields` were set: a change of the table."""
         self._changed()
 

@@ -4,7 +4,7 @@ Reports over all groups, topics or queues are made in slices of time; messages a
 
     async with broker.reports:
         rows = [row_of(group) async for group in in_slices(broker.groups.groups)]
-        return Answer(body=await encoded(Report(rows=rows), len(rows)))
+        return Answer(body=await encode_json(Report(rows=rows), len(rows)))
 
 What a table holds is copied before (`list(...)`): it may change between two slices.
 """
@@ -57,7 +57,7 @@ async def in_slices(items: Iterable[ItemT]) -> AsyncIterator[ItemT]:
             start = perf_counter()
 
 
-async def encoded(value: Any, items: int) -> bytes:
+async def encode_json(value: Any, items: int) -> bytes:
     """The JSON of a value that nobody changes any more, and that has so many items."""
     if items <= ITEMS_ENCODED_AT_ONCE:
         return fastjson.dumps(value)

@@ -268,7 +268,7 @@ class Ends:
         """Count half messages that were stored as messages: the bytes of each, by topic and real topic."""
         if self._is_5:
             for (topic, real_topic), sizes in stored.items():
-                self._state.statistics.message_put(topic, len(sizes), sum(sizes), sends=len(sizes))
+                self._state.statistics.count_put(topic, len(sizes), sum(sizes), sends=len(sizes))
                 self._half_messages.count_down(real_topic, len(sizes))
 
 

@@ -135,7 +135,7 @@ class HalfMessages:
             if not offsets:
                 del self._unwritten[queue_id]
             if self._is_5:
-                self._state.statistics.message_put(OP_HALF_TOPIC, 1, size)
+                self._state.statistics.count_put(OP_HALF_TOPIC, 1, size)
         if placed.refusal is not None:
             _log_refused(placed.refusal)
 

@@ -217,7 +217,7 @@ class TransactionCheck:
         properties = read_properties(record.properties)
         checks = _whole_number(properties.get(names.TRANSACTION_CHECK_TIMES))
         now_ms = state.clock.now_ms()
-        age_ms = now_ms - self._sent(record)
+        age_ms = now_ms - self._sent_at_ms(record)
         if (checks is not None and checks >= config.transaction_check_max) or (
             age_ms > config.store.file_reserved_time * HOUR_MS
         ):
@@ -238,7 +238,7 @@ class TransactionCheck:
             return False
         return self._ask(record, properties)
 
-    def _sent(self, record: Record) -> int:
+    def _sent_at_ms(self, record: Record) -> int:
         """When a message was sent, by the broker's clock: the time it was born, unless that clock is apart from its
         producer's."""
         if not self._state.clock.is_virtual:
@@ -284,9 +284,9 @@ class TransactionCheck:
             _log.error("cannot put back the half message at %d: %s", record.queue_offset, result.status.name)
             return None
         if state.config.is_5:
-            state.statistics.message_put(HALF_TOPIC, 1, result.size)
+            state.statistics.count_put(HALF_TOPIC, 1, result.size)
         if state.clock.is_virtual:
-            self._sent_ms[record.queue_id, result.queue_offset] = self._sent(record)
+            self._sent_ms[record.queue_id, result.queue_offset] = self._sent_at_ms(record)
         return msgspec.structs.replace(record, queue_offset=result.queue_offset, position=result.position)
 
     def _send_question(self, half: Record, properties: dict[str, str]) -> None:

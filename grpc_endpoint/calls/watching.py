@@ -199,8 +199,8 @@ class WatchedClient:
         if found is not None:
             found[1]()
 
-    def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
-        self._owner.transport_wrapped(wrap)
+    def wrap_transport(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
+        self._owner.wrap_transport(wrap)
 
     def pause_writing(self) -> None:
         self._owner.pause_writing()

@@ -432,7 +432,7 @@ class Http2Connection(asyncio.Protocol):
         if self.out.transport is not None:
             self.out.transport.abort()
 
-    def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
+    def wrap_transport(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
         """Put a transport between the connection and its socket."""
         self.out.wrap_transport(wrap)
 

@@ -92,7 +92,7 @@ class Http2Port:
         """Stop listening and reset every connection, as the system does for a killed process; then call `stop`."""
         self._stop_listening()
         for connection in list(self.connections):
-            connection.transport_wrapped(not_lingering)
+            connection.wrap_transport(not_lingering)
         self.abort()
 
     def _stop_listening(self) -> None:

@@ -26,7 +26,7 @@ class Owner(Protocol):
     packed_host: bytes
     closed: bool
 
-    def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
+    def wrap_transport(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
         """Put a transport between the connection and its socket."""
 
     def pause_writing(self) -> None: ...

@@ -212,8 +212,8 @@ class RocketMQCluster(InThread):
             topics = master.broker.topics
             known = topics.topics.get(topic) or TopicConfig(topic_name=topic)
             topics.update(msgspec.structs.replace(known, read_queue_nums=queues, write_queue_nums=queues))
-            await master.broker.cluster.registration.settled()
-            await master.broker.tables.saved(topics)
+            await master.broker.cluster.registration.wait_until_sent()
+            await master.broker.tables.wait_until_saved(topics)
         for slave, master in self._pairs():
             if slave.is_running and master.is_running:
                 await slave.has_all_of(master)

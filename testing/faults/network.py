@@ -153,6 +153,6 @@ class Shaper:
                 made.append(ShapedTransport(self._loop, below, cast(asyncio.Protocol, connection)))
             return made[0]
 
-        connection.transport_wrapped(wrap)
+        connection.wrap_transport(wrap)
         self._transports[connection] = made[0]
         return made[0]

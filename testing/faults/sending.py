@@ -155,5 +155,5 @@ def cut(connection: Watched, *, reset: bool, first: bytes = b"") -> None:
                 below.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
         return transport
 
-    connection.transport_wrapped(wrap)
+    connection.wrap_transport(wrap)
     connection.close()

@@ -239,7 +239,7 @@ async def _apply(node: Node, load: Load) -> None:
     for group in load.groups:
         broker.groups.update(SubscriptionGroupConfig(group_name=group))
         broker.topics.create_if_absent(retry_topic_config(group))
-    await broker.cluster.registration.settled()
+    await broker.cluster.registration.wait_until_sent()
     if not load.messages:
         return
     try:

@@ -60,7 +60,7 @@ def restore_part(part: Part, state: PartState) -> None:
         else:
             setattr(part, name, _copied(state[name]))
     if changed and isinstance(part, JsonTable | KvConfig):
-        part.restored()
+        part.mark_restored()
 
 
 def replace_content(table: JsonTable, content: bytes) -> None:
@@ -70,7 +70,7 @@ def replace_content(table: JsonTable, content: bytes) -> None:
         if isinstance(value, dict):
             value.clear()
     table.read_content(content)
-    table.restored()
+    table.mark_restored()
 
 
 def _copied(value: Any) -> Any:
@@ -98,7 +98,7 @@ async def restore_settings(node: Node, settings: tuple[dict[str, Any], ...], ver
             setattr(config, name, dict(value) if isinstance(value, dict) else value)
     broker.state.settings_version = version
     if broker.config.broker_permission != permission:
-        await broker.cluster.registration.permission_changed()
+        await broker.cluster.registration.register_permission()
 
 
 def _configs(node: Node) -> list[msgspec.Struct]:

@@ -57,7 +57,9 @@ class Mark(msgspec.Struct, frozen=True):
 async def take_mark(node: Node) -> Mark:
     """The present state. Copies some hundred references; takes microseconds."""
     broker, name_server = node.broker, node.name_server
-    await broker.cluster.registration.settled()  # a registration that is still under way belongs to the state
+    await (
+        broker.cluster.registration.wait_until_sent()
+    )  # a registration that is still under way belongs to the state
     routes = {} if name_server is None else name_server.routes.topics
     online = broker.membership.consumers.names()
     return Mark(
@@ -98,13 +100,13 @@ async def stop_clock(node: Node) -> None:
 async def at_rest(broker: Broker) -> AsyncIterator[None]:
     """While the state is replaced: a registration that is under way would bring a topic back, a round of transaction
     checks would commit its offsets."""
-    await broker.cluster.registration.settled()
+    await broker.cluster.registration.wait_until_sent()
     await broker.transactions.stop()
     try:
         yield
     finally:
         broker.transactions.start()
-    await broker.cluster.registration.settled()
+    await broker.cluster.registration.wait_until_sent()
 
 
 def forget_clients(broker: Broker, groups: Container[str]) -> None:

@@ -156,7 +156,7 @@ def _similar(broker: Broker, topic: str) -> str:
 def queue_locks(broker: Broker) -> list[Lock]:
     return [
         Lock(group=group, topic=queue.topic, queue_id=queue.queue_id, client_id=client_id)
-        for group, queue, client_id in broker.membership.locks.held(broker.clock.now_ms())
+        for group, queue, client_id in broker.membership.locks.list_held(broker.clock.now_ms())
     ]
 
 

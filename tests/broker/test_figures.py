@@ -37,7 +37,7 @@ def minute(broker: Broker, name: str, key: str) -> tuple[int, float, float]:
 
 class TestSeries:
     def test_a_message_shows_after_the_next_ten_seconds(self, broker: Broker, clock: VirtualClock) -> None:
-        broker.statistics.message_put("T2", 1, 177)
+        broker.statistics.count_put("T2", 1, 177)
         assert minute(broker, "TOPIC_PUT_NUMS", "T2") == (0, 0.0, 0.0)
         pass_seconds(broker, clock, 10)
         # These six numbers are what an official broker answered one and two snapshots after one send.
@@ -48,14 +48,14 @@ class TestSeries:
         assert minute(broker, "TOPIC_PUT_SIZE", "T2") == (177, 8.85, 177.0)
 
     def test_a_minute_forgets_what_is_older(self, broker: Broker, clock: VirtualClock) -> None:
-        broker.statistics.message_put("T", 6, 600)
+        broker.statistics.count_put("T", 6, 600)
         pass_seconds(broker, clock, 60)
         assert minute(broker, "TOPIC_PUT_NUMS", "T") == (6, 0.1, 6.0)
         pass_seconds(broker, clock, 10)
         assert minute(broker, "TOPIC_PUT_NUMS", "T")[0] == 0
 
     def test_hour_and_day_have_their_own_snapshots(self, broker: Broker, clock: VirtualClock) -> None:
-        broker.statistics.message_put("T", 5, 50)
+        broker.statistics.count_put("T", 5, 50)
         pass_seconds(broker, clock, 3601)
         data = found(broker, "TOPIC_PUT_NUMS", "T")
         assert data.stats_minute is not None
@@ -90,15 +90,15 @@ class TestSeries:
             assert broker.statistics.find(name, key) is None
 
     def test_system_topics_count_only_in_the_full_sum(self, broker: Broker, clock: VirtualClock) -> None:
-        broker.statistics.message_put("T", 1, 10)
-        broker.statistics.message_put(SCHEDULE_TOPIC, 2, 20, 4)
+        broker.statistics.count_put("T", 1, 10)
+        broker.statistics.count_put(SCHEDULE_TOPIC, 2, 20, 4)
         pass_seconds(broker, clock, 10)
         assert minute(broker, "BROKER_PUT_NUMS", "DefaultCluster")[0] == 3
         assert minute(broker, "BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC", "DefaultCluster")[0] == 1
         assert minute(broker, "QUEUE_PUT_NUMS", f"{SCHEDULE_TOPIC}@4") == (2, 0.2, 2.0)
 
     def test_the_4_line_has_no_sums_without_system_topics(self, broker4: Broker) -> None:
-        broker4.statistics.message_put("T", 1, 10)
+        broker4.statistics.count_put("T", 1, 10)
         broker4.statistics.dead_letter(None, "g", "T")
         assert broker4.statistics.find("BROKER_PUT_NUMS", "DefaultCluster") is not None
         assert broker4.statistics.find("BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC", "DefaultCluster") is None
@@ -106,7 +106,7 @@ class TestSeries:
 
     def test_latencies_of_what_was_read_and_put_are_no_time(self, broker: Broker, broker4: Broker) -> None:
         for each in (broker, broker4):
-            each.statistics.message_put("T", 1, 10)
+            each.statistics.count_put("T", 1, 10)
             each.statistics.message_got("T", "g", 1, 10)
             assert found(each, "GROUP_GET_LATENCY", "0@T@g") == BrokerStatsData(**_ZEROS)
             assert each.statistics.find("GROUP_GET_LATENCY", "0@T@other") is None
@@ -115,7 +115,7 @@ class TestSeries:
         assert broker4.statistics.find("TOPIC_PUT_LATENCY", "0@T") is None
 
     def test_a_delivered_message_counts_as_read_and_as_put(self, broker: Broker, clock: VirtualClock) -> None:
-        broker.statistics.delayed_delivered("T", 2, 120)
+        broker.statistics.count_delayed_delivery("T", 2, 120)
         pass_seconds(broker, clock, 10)
         assert minute(broker, "TOPIC_PUT_SIZE", "T")[0] == 120
         assert minute(broker, "GROUP_GET_NUMS", f"{SCHEDULE_TOPIC}@SCHEDULE_CONSUMER")[0] == 1
@@ -125,9 +125,9 @@ class TestSeries:
     def test_deleting_a_topic_or_group_forgets_its_series_but_not_the_sums(self, broker: Broker) -> None:
         statistics = broker.statistics
         for topic, group in (("T", "g"), ("T", "h"), ("U", "g"), ("U", "h")):
-            statistics.message_put(topic, 1, 1)
+            statistics.count_put(topic, 1, 1)
             statistics.message_got(topic, group, 1, 1)
-            statistics.sent_back(group, topic, 1, None)
+            statistics.count_sent_back(group, topic, 1, None)
         statistics.forget({"T"})
         statistics.forget(groups={"g"})
         left = [key for key in ("T@g", "T@h", "U@g", "U@h") if statistics.find("GROUP_GET_NUMS", key)]
@@ -140,7 +140,7 @@ class TestSeries:
     def test_a_clock_set_back_does_not_stop_the_snapshots(self, broker: Broker, clock: VirtualClock) -> None:
         pass_seconds(broker, clock, 100)
         clock.set_now_ms(clock.now_ms() - 86_400_000)
-        broker.statistics.message_put("T", 3, 30)
+        broker.statistics.count_put("T", 3, 30)
         pass_seconds(broker, clock, 20)
         assert minute(broker, "TOPIC_PUT_NUMS", "T")[0] == 3
 
@@ -179,8 +179,8 @@ class TestDayTotals:
     def test_midnight_makes_today_yesterday(self, broker: Broker, clock: VirtualClock) -> None:
         statistics, totals = broker.statistics, broker.statistics.day_totals
         midnights = [datetime(2023, 11, day).timestamp() * 1000 for day in (16, 17)]
-        statistics.message_put("T", 10, 100)
-        statistics.message_put(SCHEDULE_TOPIC, 1, 10, 0)
+        statistics.count_put("T", 10, 100)
+        statistics.count_put(SCHEDULE_TOPIC, 1, 10, 0)
         statistics.message_got("T", "g", 4, 40)
         clock.set_now_ms(int(midnights[0]) - 1)
         list(statistics.sample(clock.now_ms()))
@@ -188,7 +188,7 @@ class TestDayTotals:
         clock.set_now_ms(int(midnights[0]))
         list(statistics.sample(clock.now_ms()))
         assert (totals.put_today_morning, totals.got_today_morning) == (10, 4)
-        statistics.message_put("T", 5, 50)
+        statistics.count_put("T", 5, 50)
         assert statistics.put_total_now == 15
         clock.set_now_ms(int(midnights[1]))
         list(statistics.sample(clock.now_ms()))
@@ -228,7 +228,7 @@ class TestVirtualTime:
             clock = VirtualClock(wall=WallClock())
             broker = make_broker(tmp_path / str(step), clock)
             for _ in range(2):
-                broker.statistics.message_put("T", 6, 600)
+                broker.statistics.count_put("T", 6, 600)
                 store_message(broker, "T")
                 for _ in range(seconds // step):
                     clock.advance(step * 1000)

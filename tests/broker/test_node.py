@@ -36,7 +36,7 @@ async def test_messages_and_offsets_survive_a_restart(tmp_path: Path) -> None:
         ):
             for _ in range(3):
                 await producer.send("orders", b"x", queue_id=0)
-            await node.broker.cluster.registration.settled()  # the name server knows the new topic
+            await node.broker.cluster.registration.wait_until_sent()  # the name server knows the new topic
             queue = (await puller.queues("orders"))[0]
             read = await puller.pull(queue, expected)
             assert len(read.messages) == 3
@@ -192,7 +192,7 @@ async def test_a_killed_node_tells_nobody_saves_nothing_and_its_next_start_recov
     node = make_node(tmp_path)
     await node.start()
     node.broker.topics.update(TopicConfig(topic_name="orders"))
-    await node.broker.tables.saved(node.broker.topics)
+    await node.broker.tables.wait_until_saved(node.broker.topics)
     node.broker.offsets.commit("orders", "g", 0, 5)
     host, _, port = node.broker_address.rpartition(":")
     silent, silent_writer = await asyncio.open_connection(host, int(port))

@@ -72,7 +72,7 @@ def answer_does_not_wait_for_the_disk() -> None:
     def at_once(sending: Any, end: int, ended: Any) -> None:
         durable_answers._when_at_slaves(sending, end, None, ended)
 
-    replace(durable_answers.when_durable, at_once)
+    replace(durable_answers.call_when_durable, at_once)
 
 
 @mutation
@@ -97,7 +97,7 @@ def recovery_trusts_the_queues() -> None:
 
 @mutation
 def answer_does_not_wait_for_the_slave() -> None:
-    ReplicationMaster._acknowledged = lambda self: self.log_end  # type: ignore[method-assign]
+    ReplicationMaster._find_replicated = lambda self: self.log_end  # type: ignore[method-assign]
 
 
 @mutation

@@ -117,7 +117,7 @@ async def test_settings_are_in_force_before_the_name_servers_answer(
     async def silent() -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(broker.cluster.registration, "permission_changed", silent)
+    monkeypatch.setattr(broker.cluster.registration, "register_permission", silent)
     change = asyncio.create_task(update(broker, "brokerPermission=4\nautoCreateTopicEnable=false\n"))
     await asyncio.sleep(0)
     change.cancel()

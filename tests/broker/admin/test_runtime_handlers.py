@@ -46,7 +46,7 @@ async def test_an_empty_broker_says_so(broker: Broker) -> None:
 async def test_figures_follow_what_happened(broker: Broker, clock: VirtualClock) -> None:
     first_ms = clock.now_ms()
     store_message(broker, "T", body=b"x" * 100)
-    broker.statistics.message_put("T", 1, 200)
+    broker.statistics.count_put("T", 1, 200)
     clock.advance(90_061_000)
     store_message(broker, SCHEDULE_TOPIC, 2, properties={"DELAY": "3"})
     broker.delays.update(3, 0)
@@ -70,7 +70,7 @@ async def test_figures_follow_what_happened(broker: Broker, clock: VirtualClock)
 
 
 async def test_a_series_is_answered_in_the_official_form(broker: Broker, clock: VirtualClock) -> None:
-    broker.statistics.message_put("T2", 1, 177)
+    broker.statistics.count_put("T2", 1, 177)
     clock.advance(10_000)
     list(broker.statistics.sample(clock.now_ms()))
     answer = await ask(broker, ViewBrokerStatsData(stats_name="TOPIC_PUT_SIZE", stats_key="T2"))

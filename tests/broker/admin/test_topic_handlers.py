@@ -91,7 +91,7 @@ class SlowNameServers:
     def __init__(self) -> None:
         self.known = asyncio.Event()
 
-    async def settled(self) -> None:
+    async def wait_until_sent(self) -> None:
         await self.known.wait()
 
     def topics_changed(self) -> None:

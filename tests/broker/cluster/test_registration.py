@@ -127,10 +127,10 @@ async def test_changed_topics_are_told_at_once_and_together(
     seen = count_registrations(cluster.five, monkeypatch)
     for name in ("one", "two", "three"):
         running.create(name)
-    await running.registration.settled()
+    await running.registration.wait_until_sent()
     assert seen == [{"one", "two", "three"}]
     running.create("two", queues=9)
-    await running.registration.settled()
+    await running.registration.wait_until_sent()
     assert seen[1:] == [{"two"}]
     for server in cluster.servers:
         queue = queue_at(server, "two")
@@ -143,7 +143,7 @@ async def test_broker_is_back_in_the_table_of_a_name_server_that_was_restarted(c
     restarted, other = cluster.servers
     await restarted.stop()
     running.create("meanwhile")
-    await running.registration.settled()
+    await running.registration.wait_until_sent()
     assert queue_at(other, "meanwhile") is not None
     await restarted.start()
     await until(lambda: queue_at(restarted, "meanwhile"))
@@ -164,7 +164,7 @@ async def test_name_server_that_is_down_holds_up_neither_the_start_nor_the_other
     await until(lambda: queue_at(down, "TBW102"))
     # The line is written once the answer to the registration has arrived: after the name server has the route.
     await until(lambda: [one for one in caplog.records if "is back" in one.message])
-    await running.registration.settled()
+    await running.registration.wait_until_sent()
     assert len([one for one in caplog.records if "is back" in one.message]) == 1
 
 
@@ -181,7 +181,7 @@ async def test_dropped_broker_tells_everything_when_its_change_is_refused(cluste
     running = await cluster.start(server)
     server.state.routes.unregister("DefaultCluster", running.broker.identity.address, "broker-a", 0)
     running.create("alone")
-    await running.registration.settled()
+    await running.registration.wait_until_sent()
     assert queue_at(server, "alone") is not None
     assert queue_at(server, "TBW102") is not None
 
@@ -207,7 +207,7 @@ async def test_permission_of_the_broker_shows_in_its_routes(
 ) -> None:
     running = await cluster.start(emulate=emulate)
     running.broker.config.broker_permission = 4 if emulate == 4 else 5
-    await running.registration.permission_changed()
+    await running.registration.register_permission()
     for server in cluster.servers:
         shown = {name: queue_at(server, name) for name in expected}
         assert {name: queue and queue.perm for name, queue in shown.items()} == expected
@@ -252,7 +252,7 @@ async def test_a_large_table_is_sent_again_only_to_a_name_server_that_lacks_it(
     await running.registration._round
     assert seen == []
     running.create("one")
-    await running.registration.settled()
+    await running.registration.wait_until_sent()
     assert seen == [{"one"}]
 
 
@@ -261,9 +261,9 @@ async def test_changes_are_remembered_until_every_name_server_has_them(cluster: 
     for number in range(9):
         running.create(f"t{number}")
         running.broker.topics.delete(f"t{number}")
-    await running.registration.settled()
+    await running.registration.wait_until_sent()
     running.create("last")
-    await running.registration.settled()
+    await running.registration.wait_until_sent()
     running.broker.topics.delete("last")
     assert len(running.registration._changes) <= 2
 

@@ -194,9 +194,9 @@ async def test_a_client_silent_for_more_than_two_minutes_is_dropped_and_its_conn
 async def test_groups_of_a_topic_are_those_online_that_subscribe_to_it_now(groups: Groups) -> None:
     groups.join(1, "t", "u", group="g")
     groups.join(1, "t", group="h")
-    assert groups.subscribed_to("t") == ["g", "h"]
+    assert groups.groups_reading("t") == ["g", "h"]
     groups.join(1, "t", group="g")
-    assert groups.subscribed_to("u") == []
+    assert groups.groups_reading("u") == []
 
 
 @given(

@@ -138,7 +138,7 @@ async def test_an_error_behind_the_store_stores_nothing_again(
     def fail(*arguments: Any) -> None:
         raise RuntimeError("a mistake of ours")
 
-    monkeypatch.setattr(broker.statistics, "message_put", fail)
+    monkeypatch.setattr(broker.statistics, "count_put", fail)
     answers = FrameCutter().feed(await wire.exchange(*[a_send(opaque=opaque) for opaque in range(8)]))
     assert [(answer.opaque, answer.code) for answer in answers] == [(opaque, 1) for opaque in range(8)]
     assert broker.store.statistics.messages == before + 8

@@ -36,7 +36,7 @@ async def groups(tables: TableSaver, tmp_path: Path) -> GroupTable:
 
 async def saved(tables: TableSaver, groups: GroupTable) -> None:
     async with asyncio.timeout(WAIT_SECONDS):
-        await tables.saved(groups)
+        await tables.wait_until_saved(groups)
 
 
 def saved_groups(groups: GroupTable) -> set[str]:
@@ -55,9 +55,9 @@ async def test_change_is_on_disk_when_the_wait_ends(tables: TableSaver, groups: 
 
 async def test_without_a_change_there_is_no_wait(tables: TableSaver, groups: GroupTable) -> None:
     heard: list[str] = []
-    tables.when_saved(groups, lambda: heard.append("at once"))
+    tables.call_when_saved(groups, lambda: heard.append("at once"))
     assert heard == ["at once"]
-    await tables.saved(groups)
+    await tables.wait_until_saved(groups)
     assert not groups.file.path.exists()
 
 
@@ -80,13 +80,13 @@ async def test_change_made_during_a_write_waits_for_the_next(tables: TableSaver,
     def first_is_saved() -> None:
         heard.append(saved_groups(groups))
 
-    tables.when_saved(groups, first_is_saved)
+    tables.call_when_saved(groups, first_is_saved)
     async with asyncio.timeout(WAIT_SECONDS):
         while not heard:
             groups.find_or_create(f"later{len(groups)}")
             last = f"later{len(groups) - 1}"
             await asyncio.sleep(0)
-        await tables.saved(groups)
+        await tables.wait_until_saved(groups)
     assert "g1" in heard[0]
     assert last in saved_groups(groups)
 
@@ -102,7 +102,9 @@ async def test_failing_disk_ends_the_wait(
     assert "cannot write" in caplog.text
     assert groups.dirty
     with pytest.raises(Refusal):
-        await tables.saved(groups)  # the same request again: it changes nothing, and nothing is on disk
+        await tables.wait_until_saved(
+            groups
+        )  # the same request again: it changes nothing, and nothing is on disk
 
 
 async def test_what_a_failing_disk_refused_is_written_once_it_works_again(
@@ -121,10 +123,10 @@ async def test_what_a_failing_disk_refused_is_written_once_it_works_again(
     groups.find_or_create("g1")
     async with asyncio.timeout(WAIT_SECONDS):
         with pytest.raises(Refusal):
-            await tables.saved(groups)
+            await tables.wait_until_saved(groups)
         folder.unlink()
         await written.wait()
-        await tables.saved(groups)
+        await tables.wait_until_saved(groups)
     assert "g1" in saved_groups(groups)
     assert groups not in tables.unsaved
     assert not groups.dirty
@@ -134,7 +136,7 @@ async def test_stop_ends_the_wait(groups: GroupTable) -> None:
     tables = TableSaver()
     tables.save_soon(groups)
     heard: list[str] = []
-    tables.when_saved(groups, lambda: heard.append("stopped"))
+    tables.call_when_saved(groups, lambda: heard.append("stopped"))
     tables.stop()
     assert heard == ["stopped"]
 
@@ -155,7 +157,7 @@ async def test_an_unforeseen_error_of_the_writer_ends_the_wait_and_is_tried_agai
     groups.find_or_create("g1")
     async with asyncio.timeout(WAIT_SECONDS):
         with pytest.raises(Refusal):
-            await tables.saved(groups)
+            await tables.wait_until_saved(groups)
         assert "g1" not in saved_groups(groups)
         assert "made up" in caplog.text
         await until(lambda: "g1" in saved_groups(groups) and groups not in tables.unsaved)

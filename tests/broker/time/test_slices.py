@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.time import slices
-from pocketmq.broker.time.slices import ITEMS_ENCODED_AT_ONCE, SLICE_SECONDS, encoded, in_slices
+from pocketmq.broker.time.slices import ITEMS_ENCODED_AT_ONCE, SLICE_SECONDS, encode_json, in_slices
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.group import GetBrokerConsumeStats, GetConsumeStats
@@ -54,7 +54,7 @@ async def test_a_long_text_is_made_in_a_thread(
         return b"text"
 
     monkeypatch.setattr(slices.fastjson, "dumps", dumps)
-    assert await encoded([0] * items, items) == b"text"
+    assert await encode_json([0] * items, items) == b"text"
     assert (threads == [threading.current_thread()]) is is_here
 
 

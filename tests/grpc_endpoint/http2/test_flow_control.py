@@ -156,7 +156,7 @@ async def test_what_a_wrapper_writes_comes_after_what_was_written_before() -> No
         transport.write(frame(frames.PING, 0, 0, b"the half"))
         return transport
 
-    peer.connection.transport_wrapped(wrap)
+    peer.connection.wrap_transport(wrap)
     assert [one.kind for one in peer.frames()] == [
         frames.HEADERS,
         frames.DATA,
