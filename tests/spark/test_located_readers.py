@@ -87,6 +87,11 @@ def test_a_store_in_an_object_store_has_the_rows_of_the_folder(stores: dict[str,
     assert rows(StoreSource, MESSAGES, path="s3://bucket/store/", **options) == wanted
     runs = rows(StoreSource, "records bigint", path="s3://bucket/store", table="runs", topics="T")
     assert sum(records for (records,) in runs) == COUNT
+    schema, of_table = (
+        "bytes bigint, messages bigint",
+        {"table": "stats", "topics": "T", "splitBytes": "2000"},
+    )
+    assert sum(row[1] for row in rows(StoreSource, schema, path=str(stores["a"]), **of_table)) == COUNT
 
 
 def test_the_column_file_names_the_original_without_keys_and_parameters(
@@ -161,9 +166,15 @@ def test_the_journals_of_several_brokers_are_one_table(stores: dict[str, Path]) 
         ({"path": "file:///nowhere/at/all"}, "has no folder commitlog"),
         ({"path": "nofs://x/y"}, "nofs://x/y cannot be opened"),
         ({"path": "file:///x", "driver": "consumequeue"}, "a URL is read with driver=commitlog"),
+        ({"path": "/a", "checkQueues": "true"}, "option checkQueues is for table=runs, got table=messages"),
+        (
+            {"path": "/a", "table": "runs", "driver": "consumequeue"},
+            "driver must be commitlog for table=runs",
+        ),
+        ({"path": "/a", "table": "run"}, "option table must be one of messages, runs, stats, consumequeue"),
     ],
 )
-def test_a_wrong_location_is_named(options: dict[str, str], message: str) -> None:
+def test_a_wrong_location_or_table_is_named(options: dict[str, str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         rows(StoreSource, "queueOffset bigint", **options)
 
