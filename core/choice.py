@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 SWITCH: Final = "POCKETMQ_ACCELERATOR"
 """Environment variable; `off` keeps to Python."""
 
-FORMAT: Final = 10
+FORMAT: Final = 11
 """Counts the changes of what the functions take and return; `FORMAT` in native.c is the same number."""
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., object])

@@ -104,7 +104,6 @@ PyObject *values_of(PyObject *self, PyObject *args);
 PyObject *messages_of(PyObject *self, PyObject *args);
 PyObject *read_copies(PyObject *self, PyObject *args);
 PyObject *map_of_text(PyObject *self, PyObject *text);
-PyObject *text_of_map(PyObject *self, PyObject *args);
 PyObject *pack_records(PyObject *self, PyObject *args);
 PyObject *add_entries(PyObject *self, PyObject *args);
 PyObject *fill_replies(PyObject *self, PyObject *args);

@@ -4,7 +4,7 @@
 #include "core.h"
 
 /* Counts the changes of what the functions take and return; `choice.py` has the same number. */
-enum { FORMAT = 10 };
+enum { FORMAT = 11 };
 
 static PyMethodDef functions[] = {
     {"read_sends", read_sends, METH_VARARGS, "See sends.py."},
@@ -13,7 +13,6 @@ static PyMethodDef functions[] = {
     {"messages_of", messages_of, METH_VARARGS, "See sends.py."},
     {"read_copies", read_copies, METH_VARARGS, "See copies.py."},
     {"map_of_text", map_of_text, METH_O, "See properties.py."},
-    {"text_of_map", text_of_map, METH_VARARGS, "See properties.py."},
     {"pack_records", pack_records, METH_VARARGS, "See records.py."},
     {"add_entries", add_entries, METH_VARARGS, "See index_entries.py."},
     {"fill_replies", fill_replies, METH_VARARGS, "See replies.py."},

@@ -453,28 +453,3 @@ PyObject *map_of_text(PyObject *self, PyObject *text_in)
     PyBuffer_Release(&text);
     return properties;
 }
-
-PyObject *text_of_map(PyObject *self, PyObject *args)
-{
-    PyObject *properties, *name, *value;
-    unsigned int buckets;
-    int has_final_separator;
-    struct map map;
-    Py_ssize_t place = 0;
-    if (!PyArg_ParseTuple(args, "O!Ip", &PyDict_Type, &properties, &buckets, &has_final_separator))
-        return NULL;
-    if (buckets < 1 || buckets > 1 << 16) {
-        PyErr_SetString(PyExc_ValueError, "1 to 65536 buckets are expected");
-        return NULL;
-    }
-    map.count = 0;
-    while (PyDict_Next(properties, &place, &name, &value)) {
-        struct entry *entry = &map.entries[map.count];
-        if (map.count == MOST_PAIRS || !text_span(name, &entry->name) || !text_span(value, &entry->value))
-            return or_none(NULL);
-        entry->hash = 0;
-        extend_hash(&entry->hash, entry->name.at, entry->name.end);
-        map.count++;
-    }
-    return text_of(&map, buckets, has_final_separator);
-}

@@ -30,7 +30,7 @@ def stored_text(text: bytes | memoryview, changes: Changes, buckets: int, has_fi
 
 def restate(text: bytes | memoryview, changes: Changes, buckets: int, has_final_separator: bool) -> bytes:
     """`stored_text` in Python. The one in C returns None for more than 96 properties, or if the text is not UTF-8."""
-    return text_of_map(_apply_changes(text, changes), buckets, has_final_separator)
+    return encode_stored(_apply_changes(text, changes), buckets, has_final_separator)
 
 
 def read_values(text: bytes | memoryview, changes: Changes, names: tuple[str, ...]) -> tuple[str | None, ...]:
@@ -62,19 +62,13 @@ def read_properties(text: bytes | memoryview) -> dict[str, str]:
     return decode_properties(text) if properties is None else properties
 
 
-def encode_stored(properties: dict[str, str], buckets: int, has_final_separator: bool) -> bytes:
-    """The text of properties in the order of a hash map that they were put into one after the other."""
-    text = _text_of_map(properties, buckets, has_final_separator)
-    return text_of_map(properties, buckets, has_final_separator) if text is None else text
-
-
 def map_of_text(text: bytes | memoryview) -> dict[str, str]:
     """`read_properties` in Python. The one in C returns None for a text that is not UTF-8."""
     return decode_properties(text)
 
 
-def text_of_map(properties: dict[str, str], buckets: int, has_final_separator: bool) -> bytes:
-    """`encode_stored` in Python. The one in C returns None for more than 96 properties, or half surrogate pairs."""
+def encode_stored(properties: dict[str, str], buckets: int, has_final_separator: bool) -> bytes:
+    """The text of properties in the order of a hash map that they were put into one after the other."""
     names = tuple(properties)
     is_short = len(names) <= _CACHED_NAMES and sum(map(len, names)) <= _CACHED_CHARACTERS
     make_form = _cached_form if is_short else _form
@@ -106,4 +100,3 @@ _values_of: Final[Callable[[bytes | memoryview, Changes, tuple[str, ...]], tuple
     choice.choose(values_of)
 )
 _map_of_text: Final[Callable[[bytes | memoryview], dict[str, str] | None]] = choice.choose(map_of_text)
-_text_of_map: Final[Callable[[dict[str, str], int, bool], bytes | None]] = choice.choose(text_of_map)

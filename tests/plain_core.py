@@ -19,7 +19,6 @@ CORE: dict[str, tuple[object, str]] = {
     "values_of": (core_properties, "_values_of"),
     "restate": (core_properties, "_restate"),
     "map_of_text": (core_properties, "_map_of_text"),
-    "text_of_map": (core_properties, "_text_of_map"),
     "read_copies": (message_store, "read_copies"),
     "pack_records": (commit_log, "pack_records"),
     "add_entries": (index_file, "add_entries"),
