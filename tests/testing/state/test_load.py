@@ -47,6 +47,7 @@ def test_file_dict_and_function_are_loaded_in_this_order(mq: RocketMQ, tmp_path:
         ("topics: {a: many}", r"queues must be a whole number from 1 to 10000, got 'many'"),
         ("topics: {a: {queue: 1}}", r"topics: a: unknown word queue, allowed are queues, order, attributes"),
         ("topics: {'a*': 1}", r"illegal characters"),
+        ("groups: ['a*']", r"state\.yml: groups: .*illegal characters"),
         ("topic: [a]", r"state\.yml: unknown word topic, allowed are topics, groups, messages"),
         ("messages: [{body: x}]", r"message 1: topic must be a text, got None"),
         (
