@@ -1,6 +1,6 @@
 """`pocketmq admin`: its table and functions agree, its answers have mqadmin's layout, a mistake is one line.
 
-`tests/conformance/admin/test_admin_commands.py` tests that the answers are exactly mqadmin's.
+`tests/conformance/admin/test_commands.py` tests that the answers are exactly mqadmin's.
 """
 
 import inspect

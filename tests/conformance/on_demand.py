@@ -17,8 +17,6 @@ FILES = frozenset(
     {
         "test_5_the_rest",
         "test_access",
-        "test_admin_commands",
-        "test_admin_upkeep",
         "test_mqadmin_access",
         "test_pop_hand_over",
         "test_replication",

@@ -1,6 +1,6 @@
 """303, 317, 345 and 353: progress, subscriptions and forbidden topics of groups; 306 and 316: queues without use.
 
-What mqadmin makes of the answers is compared with official brokers in `conformance/admin/admin_scenario_online.py`.
+What mqadmin makes of the answers is compared with official brokers in `conformance/admin`.
 """
 
 from pocketmq.broker.broker import Broker

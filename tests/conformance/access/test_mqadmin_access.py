@@ -1,6 +1,6 @@
 """mqadmin's commands for access keys (4.9.8) and for users and ACLs (5.5.0), on ours and on the official broker.
 
-As in `test_mqadmin.py`, but the broker is protected: the tool signs with the keys of conf/tools.yml.
+The broker is protected: the tool signs with the keys of conf/tools.yml.
 """
 
 import difflib

@@ -1,1 +1,1 @@
-"""Each mqadmin command and each AdminClient method, official and ours, side by side."""
+"""mqadmin and `pocketmq admin`, command by command."""

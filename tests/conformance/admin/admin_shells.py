@@ -1,18 +1,11 @@
-"""`pocketmq admin` beside mqadmin: runs the same commands in both, and compares what they print.
-
-`official/programs.py` has mqadmin's shell; the program inside the server's namespace is `python_admin_shell.py`.
-"""
+"""`pocketmq admin` beside an official broker: `python_admin_shell.py` inside its namespace."""
 
 import base64
 import re
 import sys
 import uuid
-from collections.abc import Iterable
 from pathlib import Path
 
-from conformance.admin.admin_masks import in_any_order
-from conformance.admin.admin_scenario import PLACES
-from conformance.official.programs import AdminShell
 from conformance.servers.processes import Running
 from conformance.servers.server import Server
 
@@ -42,23 +35,3 @@ class PythonShell:
 
     def close(self) -> None:
         self._running.kill()
-
-
-def settled(text: str) -> str:
-    """Without what differs between two moments or two clients."""
-    for pattern, word in PLACES:
-        text = pattern.sub(word, text)
-    text = re.sub(r"\b20\d{15}\b|(?<==)1969\d{13}|(?<==)1970\d{13}", "DIGITS", text)
-    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
-
-
-def differences_of(java: AdminShell, python: PythonShell, lines: Iterable[str]) -> list[str]:
-    """The commands to which the two tools print different answers, with both; an answer's lines may be in any order."""
-    differences = []
-    for line in lines:
-        official = settled(java(*line.replace("@", JAVA).split())).replace(JAVA, "@")
-        ours = settled(python(*line.replace("@", PYTHON).split())).replace(PYTHON, "@")
-        pair = [in_any_order(MADE_OF_AN_OFFSET.sub("", text)) for text in (official, ours)]
-        if pair[0] != pair[1]:
-            differences.append(f"$ {line}\n--- mqadmin\n{official}\n--- ours\n{ours}")
-    return differences

@@ -4,7 +4,7 @@
 
 A line on standard input is the words of one command, each in Base64, separated by blanks. The command's output follows;
 then `EXIT` with the exit code if that is not 0, what the command wrote to standard error, and the mark on a line of its
-own. Not a test: the tests that run it are `test_admin_commands.py`.
+own. Not a test: the tests that run it are `test_commands.py`.
 """
 
 import base64

@@ -1,10 +1,12 @@
-"""A passive producer on a connection of its own: the broker checks its transactions, or sends it replies.
+"""A passive client on a connection of its own: the broker checks its transactions, sends it replies, asks its status.
 
-It sends one heartbeat, so that the broker knows its group and client id, and then reads what the broker sends. Frames
+It sends one heartbeat, so that the broker knows its groups and client id, and then reads what the broker sends. Frames
 as in `remoting.py`; requests as in `raw_client.py`.
 """
 
 import json
+import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -29,10 +31,14 @@ class Pushed:
 class ProducerPeer:
     """Use it as a context manager."""
 
-    def __init__(self, server: Server, group: str, client_id: str) -> None:
+    def __init__(self, server: Server, group: str, client_id: str, *consumers: Mapping[str, object]) -> None:
         self._connection = server.connect(timeout=READ_TIMEOUT_S)
         self._version = VERSION[server.emulates]
-        body = {"clientID": client_id, "producerDataSet": [{"groupName": group}], "consumerDataSet": []}
+        body = {
+            "clientID": client_id,
+            "producerDataSet": [{"groupName": group}],
+            "consumerDataSet": consumers,
+        }
         reply = remoting.call(self._connection, HEART_BEAT, {}, json.dumps(body).encode(), self._version)
         assert reply.code == 0, reply
 
@@ -55,7 +61,24 @@ class ProducerPeer:
             assert isinstance(opaque, int)
             return Pushed(code, opaque, fields, body)
 
-    def answer(self, pushed: Pushed, code: int) -> None:
+    def keep_answering(self, bodies: Mapping[int, bytes]) -> None:
+        """From a thread of its own: each request with its body, until the connection is closed."""
+
+        def serve() -> None:
+            while True:
+                try:
+                    header, _ = remoting.read_frame(self._connection)
+                except OSError:
+                    return
+                code, opaque = header["code"], header["opaque"]
+                assert isinstance(code, int)
+                assert isinstance(opaque, int)
+                if header["flag"] == 0 and code in bodies:
+                    self.answer(Pushed(code, opaque, {}, b""), 0, bodies[code])
+
+        threading.Thread(target=serve, daemon=True).start()
+
+    def answer(self, pushed: Pushed, code: int, body: bytes = b"") -> None:
         header: dict[str, object] = {"code": code, "flag": 1, "language": "JAVA", "opaque": pushed.opaque}
         header |= {"version": self._version, "serializeTypeCurrentRPC": "JSON"}
-        self._connection.sendall(remoting.encode(header))
+        self._connection.sendall(remoting.encode(header, body))
