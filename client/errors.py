@@ -137,8 +137,9 @@ class SendBufferFull(SendFailed, BufferError):
 
 
 class RequestTimeout(ClientError, TimeoutError):
-    """A request was sent, but its reply did not arrive in time (official RequestTimeoutException, code 10006)."""
+    """A request was sent, but its reply did not arrive in time (official RequestTimeoutException)."""
 
+    code = 10006
     retriable = True
 
 

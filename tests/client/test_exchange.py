@@ -51,8 +51,9 @@ async def test_requests_get_their_replies(namesrv_addr: str, namespace: str) -> 
         async with consuming(namesrv_addr, listener, namespace=namespace) as consumer:
             await consumer.wait_assigned()
             reply = await requester.request("T", b"ask", timeout_ms=10_000)
-            with pytest.raises(RequestTimeout):
+            with pytest.raises(RequestTimeout) as raised:
                 await requester.request("T", b"silence", timeout_ms=500)
+    assert raised.value.code == 10006
     assert (reply.body, {message.topic for message in seen.messages}) == (b"answer", {"T"})
 
 
