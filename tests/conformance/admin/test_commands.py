@@ -40,6 +40,7 @@ SHOWS_WHAT_OTHERS_DID = {
 @DAILY
 def test_pocketmq_prints_what_mqadmin_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = LocalServer(tmp_path, broker_conf=commands.conf("5.5"))
+    monkeypatch.chdir(tmp_path)  # consumerStatus writes files
     with ours:
         broker, name_server = (f"127.0.0.1:{ours.ports[port]}" for port in (BROKER_PORT, NAME_SERVER_PORT))
         monkeypatch.setenv("NAMESRV_ADDR", name_server)
