@@ -13,6 +13,7 @@ from conformance.requests import (
     refused_rows,
     stored_rows,
 )
+from conformance.requests.header_form_rows import HeaderForms
 from conformance.requests.transcripts import LINES, Row, Transcript
 from conformance.servers.remoting import Reply
 from conformance.servers.server import Server
@@ -62,4 +63,7 @@ TRANSCRIPTS = [
     ),
     Transcript("keys", "4.9", access_rows.plain_acl_rows, access_rows.shown, **KEYS),
     Transcript("users", "5.5", access_rows.user_rows, access_rows.shown, settings=access_rows.AUTH_SETTINGS),
+    HeaderForms("header_forms", "4.9"),
+    HeaderForms("header_forms", "5.5"),
+    HeaderForms("header_forms_keys", "4.9", **KEYS),
 ]

@@ -1,10 +1,15 @@
-"""Requests with a binary header, each for one way in which a server makes its reply."""
+"""Requests with a binary header: replies, late replies and notices have a header form of their line.
+
+Each is for one way in which a server makes its reply. Official 4.9.7 replies in the form of the request, but in JSON if
+the handler failed or a pull was suspended. Official 5.5.0 replies in JSON always.
+"""
 
 import contextlib
 import socket
 import time
 from collections.abc import Callable
 
+from conformance.requests.transcripts import Transcript
 from conformance.servers import raw_client
 from conformance.servers.binary_remoting import Frame, read_form, send_binary
 from conformance.servers.raw_client import RawClient
@@ -57,38 +62,37 @@ NAME_SERVER_ROWS: list[tuple[str, int, Fields, bytes]] = [
 ]
 
 
-def play(server: Server) -> list[str]:
-    """Each row with the form and code of its reply; then the late replies, and what the server sends itself.
+class HeaderForms(Transcript):
+    """The form and code of each reply; then the late replies, and what the server sends itself.
 
-    Left out: a missing field (its refusal has our own text and code), and the answer to a request that
-    was relayed to a client (5.5.0 passes on the client's header form, ours does not).
+    Left out: the answer to a request that was relayed to a client (5.5.0 passes on the client's header form, ours does
+    not).
     """
-    with server:
-        with RawClient(server) as client:
-            client.update_topic(TOPIC, 1)
-            client.fill(TOPIC, [0], 1)
-        rows = [_row(server, BROKER_PORT, *row) for row in BROKER_ROWS]
-        rows += [_row(server, NAME_SERVER_PORT, *row) for row in NAME_SERVER_ROWS]
-        rows.append(_suspended(server, "suspended until a message arrives", 15_000, send_after=True))
-        rows.append(_suspended(server, "suspended until it is too late", 1000, send_after=False))
-        rows.append(_notice(server))
-        return rows
 
-
-def play_refused(server: Server) -> str:
-    """A send without an access key, at a broker that requires one."""
-    with server:
-        return _row(server, BROKER_PORT, "send", 10, send_fields(), b"x").removeprefix("send: ")
+    def play(self, server: Server) -> list[str]:
+        self.before_start(server)
+        with server:
+            if self.settings:  # it requires an access key
+                return [_row(server, BROKER_PORT, *BROKER_ROWS[0])]
+            with RawClient(server) as client:
+                client.update_topic(TOPIC, 1)
+                client.fill(TOPIC, [0], 1)
+            rows = [_row(server, BROKER_PORT, *row) for row in BROKER_ROWS]
+            rows += [_row(server, NAME_SERVER_PORT, *row) for row in NAME_SERVER_ROWS]
+            rows.append(_suspended(server, "suspended until a message arrives", 15_000, send_after=True))
+            rows.append(_suspended(server, "suspended until it is too late", 1000, send_after=False))
+            rows.append(_notice(server))
+            return rows
 
 
 def _row(server: Server, port: int, name: str, code: int, fields: Fields, body: bytes) -> str:
-    with server.namespace.connect(port, timeout=WAIT_S) as connection:
+    with server.connect(port, timeout=WAIT_S) as connection:
         send_binary(connection, code, 1, fields, body)
         return f"{name}: {_first(connection, lambda frame: frame.opaque == 1 and frame.is_reply)}"
 
 
 def _suspended(server: Server, name: str, wait_ms: int, *, send_after: bool) -> str:
-    with server.namespace.connect(BROKER_PORT, timeout=WAIT_S) as connection, RawClient(server) as client:
+    with server.connect(BROKER_PORT, timeout=WAIT_S) as connection, RawClient(server) as client:
         end = client.max_offset(TOPIC, 0)
         fields = pull_fields(queueOffset=end, sysFlag=6, suspendTimeoutMillis=wait_ms)
         send_binary(connection, 11, 1, fields)
@@ -99,10 +103,10 @@ def _suspended(server: Server, name: str, wait_ms: int, *, send_after: bool) -> 
 
 
 def _notice(server: Server) -> str:
-    with server.namespace.connect(BROKER_PORT, timeout=WAIT_S) as first:
+    with server.connect(BROKER_PORT, timeout=WAIT_S) as first:
         send_binary(first, 34, 1, {}, heartbeat("first"))
         reply = _first(first, lambda frame: frame.is_reply)
-        with server.namespace.connect(BROKER_PORT, timeout=WAIT_S) as second:
+        with server.connect(BROKER_PORT, timeout=WAIT_S) as second:
             send_binary(second, 34, 1, {}, heartbeat("second"))
             return f"heartbeat: {reply}; notice to it: {_first(first, lambda frame: not frame.is_reply)}"
 

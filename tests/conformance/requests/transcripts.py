@@ -85,8 +85,8 @@ class Transcript:
 
     name: str
     line: str
-    rows: Callable[[], Iterator[Row]]
-    shown: Callable[[Row, Reply], str]
+    rows: Callable[[], Iterator[Row]] = lambda: iter(())
+    shown: Callable[[Row, Reply], str] = lambda row, reply: reply.remark
     fell_over: re.Pattern[str] = re.compile(r"java\.\S+(Exception|Error)\b|Cannot invoke ")
     settings: Mapping[str, object] = field(default_factory=dict)
     before_start: Callable[[Server], None] = lambda _: None
