@@ -354,9 +354,8 @@ class Content:
         """What counts of an answer."""
         for known, real in self._hosts:
             text = text.replace(real, known)
-        mask = MASKS.get(line.split()[0], str)
-        if mask is not str and ("Exception:" in text or "EXIT " in text):
-            mask = masks.without_numbers
+        failed = "Exception:" in text or "EXIT " in text
+        mask = masks.without_numbers if failed else MASKS.get(line.split()[0], str)
         text = in_any_order(mask(masks.settled(text.replace(str(self._folder), "FOLDER"))))
         return f"$ {line}\n" + "".join(
             f"    {row.rstrip()}\n" for row in text.splitlines() if row and TOOL not in row
