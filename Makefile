@@ -208,10 +208,7 @@ licences: $(STAMP) ## what is installed, with versions and licences
 golden: $(STAMP) ## record tests/golden and the recordings of tests/conformance again from official programs
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_stores
-	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_transcripts
-	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_decisions
-	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_grpc
-	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_mqadmin
+	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_conversations
 
 behaviour: $(STAMP) ## docs/behaviour.md: what clients in six languages do while their brokers have trouble (15 minutes)
 	PYTHONPATH=tests $(BIN)/python -m conformance.behaviour.document

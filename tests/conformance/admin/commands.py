@@ -3,7 +3,7 @@
 Raw frames make the content, and a member that answers what the broker relays to it. A recording, such as
 `mqadmin_49_at_55.txt`, holds what mqadmin of a version printed to the official broker of a line:
 
-    PYTHONPATH=tests python -m conformance.recorders.record_mqadmin
+    PYTHONPATH=tests python -m conformance.recorders.record_conversations mqadmin_49_at_55
 
 Lines of an answer are compared in any order: Java prints sets and maps as its hash tables hold them.
 """

@@ -2,7 +2,7 @@
 
 A `Transcript` is one conversation with a fresh broker of one line. `recorded/` holds the official side as text, one
 answer a line; `test_transcripts.py` compares ours with it every day, without Java, and the official brokers at night.
-`make golden` records again (`tests/conformance/recorders/record_transcripts.py`).
+`make golden` records again (`tests/conformance/recorders/record_conversations.py`).
 
     = 0017 11 3f2a90cc -> 24 | 'the consumer's group info not exist' ...     request 17, code 11: answer and its details
     ~ 0018 11 77b1de02 -> 1                                                  only the code counts
