@@ -19,27 +19,13 @@ from ..files.locations import is_url
 from ..files.scan import FAIL, REPORT, SKIP
 from ..planning.option_values import OptionValues, canonical_options, names_in
 from ..planning.spark_processes import default_parallelism, freeze_imports
-from ..records.columns import (
-    CONSUME_QUEUE_COLUMNS,
-    CONSUMER_OFFSET_COLUMNS,
-    RUN_COLUMNS,
-    STATISTIC_COLUMNS,
-    STORE_COLUMNS,
-    ddl,
-)
-from ..tables.readers import CONSUME_QUEUE, CONSUMER_OFFSETS, MESSAGES, RUNS, STATISTICS, task_table
+from ..records.columns import STORE_COLUMNS, ddl
+from ..tables.readers import CONSUME_QUEUE, MESSAGES, RUNS, STATISTICS, STORE_TABLES, task_table
 from ..tables.store_table import Cut
 from .default_columns import default_columns
 from .task_reader import FilteringTaskReader, TaskReader, read_paths
 
 COMMIT_LOG: Final = "commitlog"
-TABLES: Final = {
-    MESSAGES: STORE_COLUMNS,
-    RUNS: RUN_COLUMNS,
-    STATISTICS: STATISTIC_COLUMNS,
-    CONSUME_QUEUE: CONSUME_QUEUE_COLUMNS,
-    CONSUMER_OFFSETS: CONSUMER_OFFSET_COLUMNS,
-}
 DAMAGE_COLUMNS: Final = ("physicalOffset", "file", "status")
 """The columns that tell damage: part of the lean columns with `onCorrupt=report`."""
 DECODE_ROWS: Final = 16_384
@@ -67,7 +53,7 @@ def read_store_options(options: dict[str, str]) -> StoreOptions:
     values = OptionValues(canonical_options(options, _NAMES, {}))
     path = values.required("path", "/path/to/store")
     on_corrupt = values.choice("onCorrupt", FAIL, (FAIL, SKIP, REPORT))
-    table = values.choice("table", MESSAGES, tuple(TABLES))
+    table = values.choice("table", MESSAGES, tuple(STORE_TABLES))
     checks_queues = values.flag("checkQueues", False)
     if checks_queues and table != RUNS:
         raise OptionError("option checkQueues", f"is for table={RUNS}, got table={table}")
@@ -111,7 +97,7 @@ class StoreSource(DataSource):
         _, texts = self._locations()
         options = read_store_options(texts)
         if options.table != MESSAGES:
-            return ddl(TABLES[options.table])
+            return ddl(STORE_TABLES[options.table])
         always = DAMAGE_COLUMNS if options.of_table["on_corrupt"] == REPORT else ()
         return ddl(default_columns(texts, STORE_COLUMNS, always))
 
@@ -124,7 +110,7 @@ class StoreSource(DataSource):
             )
         table = task_table(paths or options.path, options.table, cut=options.cut, **options.of_table)
         kind = FilteringTaskReader if options.pushes_down else TaskReader
-        return kind(table, schema, TABLES[options.table])
+        return kind(table, schema, STORE_TABLES[options.table])
 
     def _locations(self) -> tuple[dict[str, str] | None, dict[str, str]]:
         """(location of each broker, or None for one store; the other options, with a path in any case)."""

@@ -14,7 +14,15 @@ import pyarrow as pa
 from ..errors import OptionError
 from ..files.locations import is_url
 from ..files.store_topics import missing_topics
-from ..records.columns import ALL, LEAN_COLUMNS
+from ..records.columns import (
+    ALL,
+    CONSUME_QUEUE_COLUMNS,
+    CONSUMER_OFFSET_COLUMNS,
+    LEAN_COLUMNS,
+    RUN_COLUMNS,
+    STATISTIC_COLUMNS,
+    STORE_COLUMNS,
+)
 from .call_options import TOPIC_OPTIONS, check_names, check_store_options, in_words_of_call
 from .conditions import Moment, condition_of, timestamp
 from .tasks import Progress, SharedTable, TaskTable, joined
@@ -23,7 +31,14 @@ _log = logging.getLogger("pocketmq.pipeline")
 
 MESSAGES, CONSUME_QUEUE, CONSUMER_OFFSETS = "messages", "consumequeue", "consumerOffsets"
 RUNS, STATISTICS = "runs", "stats"
-STORE_TABLES: Final = (MESSAGES, RUNS, STATISTICS, CONSUME_QUEUE, CONSUMER_OFFSETS)
+STORE_TABLES: Final = {
+    MESSAGES: STORE_COLUMNS,
+    RUNS: RUN_COLUMNS,
+    STATISTICS: STATISTIC_COLUMNS,
+    CONSUME_QUEUE: CONSUME_QUEUE_COLUMNS,
+    CONSUMER_OFFSETS: CONSUMER_OFFSET_COLUMNS,
+}
+"""The tables of a store, and their columns."""
 Columns = Sequence[str] | str | None
 
 
