@@ -15,14 +15,14 @@ LoggedRecord = tuple[int, int, int, int, int, int, bytes, bytes]
 because making anything else takes longer than all the checks."""
 
 
-def scan_plain(view: memoryview, at: int, end: int, check_crc: bool, most: int) -> list[LoggedRecord]:
-    """Up to `most` records that lie back to back from byte `at` on, none reaching beyond `end`; never raises for any
+def scan_plain(view: memoryview, at: int, end: int, check_crc: bool, limit: int) -> list[LoggedRecord]:
+    """Up to `limit` records that lie back to back from byte `at` on, none reaching beyond `end`; never raises for any
     bytes. Ends before the first bytes that are no record of that form."""
     unpack, crc32, head_bytes = DISPATCH_HEAD.unpack_from, zlib.crc32, DISPATCH_HEAD.size
     records: list[LoggedRecord] = []
     # What the record before had between body and properties, and how many bytes from there to its end.
     known, known_bytes, tail_bytes, topic = b"", 0, 0, b""
-    while at + head_bytes <= end and len(records) < most:
+    while at + head_bytes <= end and len(records) < limit:
         size, magic, crc, queue_id, queue_offset, sys_flag, timestamp, body_bytes = unpack(view, at)
         body_at, record_end = at + head_bytes, at + size
         tail_at = body_at + body_bytes

@@ -2,7 +2,7 @@
 
 #include "core.h"
 
-enum { MOST_PAIRS = 96, MAX_COPY_KIND_BYTES = 4096, FIXED_KIND_BYTES = 12 };
+enum { MAX_PAIRS = 96, MAX_COPY_KIND_BYTES = 4096, FIXED_KIND_BYTES = 12 };
 
 /* The character that begins at p; returns where the next one begins, NULL for bytes that are not UTF-8. */
 static inline const uint8_t *next_character(const uint8_t *p, const uint8_t *end, uint32_t *character)
@@ -62,7 +62,7 @@ struct entry {
 };
 
 struct map {
-    struct entry entries[MOST_PAIRS];
+    struct entry entries[MAX_PAIRS];
     int count;
     char queue_id[24]; /* of the send, if a value is that */
 };
@@ -85,7 +85,7 @@ static int put(struct map *map, struct span name, struct span value)
     }
     if (value.at == NULL)
         return 1;
-    if (map->count == MOST_PAIRS)
+    if (map->count == MAX_PAIRS)
         return 0;
     map->entries[map->count++] = (struct entry){name, value, hash};
     return 1;
@@ -94,8 +94,8 @@ static int put(struct map *map, struct span name, struct span value)
 /* The properties in the order of Java's hash map, as one text. */
 static PyObject *text_of(struct map *map, uint32_t buckets, int has_final_separator)
 {
-    uint8_t order[MOST_PAIRS];
-    uint32_t bucket[MOST_PAIRS];
+    uint8_t order[MAX_PAIRS];
+    uint32_t bucket[MAX_PAIRS];
     Py_ssize_t bytes = 0;
     while ((uint32_t)map->count > buckets * 3 / 4)
         buckets *= 2;
@@ -210,7 +210,7 @@ static struct span find_value(const struct map *map, struct span name)
     return (struct span){NULL, NULL};
 }
 
-static PyObject *restated(struct span text, PyObject *changes, PyObject *send, uint32_t buckets, int has_final_separator)
+static PyObject *restate_text(struct span text, PyObject *changes, PyObject *send, uint32_t buckets, int has_final_separator)
 {
     struct map map;
     return read_map(&map, text) && change_map(&map, changes, send) ? text_of(&map, buckets, has_final_separator) : NULL;
@@ -233,7 +233,7 @@ PyObject *restate(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "y*O!Ip", &text, &PyTuple_Type, &changes, &buckets, &has_final_separator))
         return NULL;
     if (are_possible(changes, buckets))
-        stored = restated(span_of(&text), changes, NULL, buckets, has_final_separator);
+        stored = restate_text(span_of(&text), changes, NULL, buckets, has_final_separator);
     PyBuffer_Release(&text);
     return or_none(stored);
 }
@@ -327,7 +327,7 @@ PyObject *messages_of(PyObject *self, PyObject *args)
         } else if (i > start && (span_bytes(sent) > max_text_bytes || !have_same(same, first, sent))) {
             if (!PyErr_Occurred())
                 break;
-        } else if ((text = restated(sent, changes, send, buckets, has_final_separator)) != NULL) {
+        } else if ((text = restate_text(sent, changes, send, buckets, has_final_separator)) != NULL) {
             Py_ssize_t body_at = PyLong_AsSsize_t(PyTuple_GET_ITEM(send, BODY_ITEM));
             Py_ssize_t body_end = PyLong_AsSsize_t(PyTuple_GET_ITEM(send, END_ITEM));
             if (!PyErr_Occurred())

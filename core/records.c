@@ -4,7 +4,7 @@
 
 #include "core.h"
 
-enum { ENTRY_BYTES = 20, KEY_BYTES = 12, ELEMENT_BODY_AT = 20, MOST_TEXT_BYTES = 32767 };
+enum { ENTRY_BYTES = 20, KEY_BYTES = 12, ELEMENT_BODY_AT = 20, MAX_TEXT_BYTES = 32767 };
 enum { STORED_ALL, NO_ROOM, BODY_TOO_LONG, TEXT_TOO_LONG, UNREADABLE, NOT_UTF8, NO_QUEUE };
 enum { HEAD_ITEMS = 9, MESSAGE_ITEMS = 7, CONSTANT_BYTES = 12, MAX_LEVEL_DIGITS = 10 };
 
@@ -199,7 +199,7 @@ static int number_item(struct listed *listed, struct item *item, int64_t positio
 }
 
 /* Everything about a message but its records. Why it cannot be stored, STORED_ALL, or -1 with an exception set. */
-static int list_item(struct listed *listed, struct item *item, int64_t position, Py_ssize_t room, Py_ssize_t most_body_bytes,
+static int list_item(struct listed *listed, struct item *item, int64_t position, Py_ssize_t room, Py_ssize_t max_body_bytes,
                      int64_t store_timestamp)
 {
     const uint8_t *p = item->body.buf, *end = p + item->body.len;
@@ -214,9 +214,9 @@ static int list_item(struct listed *listed, struct item *item, int64_t position,
         if (result != STORED_ALL)
             break;
         Py_ssize_t size = item->around + span_bytes(element.body) + span_bytes(element.text);
-        if (span_bytes(element.body) > most_body_bytes)
+        if (span_bytes(element.body) > max_body_bytes)
             result = BODY_TOO_LONG;
-        else if (span_bytes(element.text) > MOST_TEXT_BYTES)
+        else if (span_bytes(element.text) > MAX_TEXT_BYTES)
             result = TEXT_TOO_LONG;
         else if (size > INT32_MAX || total + size > room)
             result = NO_ROOM;
@@ -308,7 +308,7 @@ static int read_item(PyObject *message, struct item *item)
         !bytes_of(PyTuple_GET_ITEM(head, 0), CONSTANT_BYTES, CONSTANT_BYTES, &item->constants) ||
         !bytes_of(PyTuple_GET_ITEM(head, 1), 8, 20, &item->born_host) ||
         !bytes_of(PyTuple_GET_ITEM(head, 2), 12, 24, &item->store_host) ||
-        !bytes_of(PyTuple_GET_ITEM(head, 3), 2, MOST_TEXT_BYTES, &item->topic) || !PyTuple_Check(PyTuple_GET_ITEM(head, 8))) {
+        !bytes_of(PyTuple_GET_ITEM(head, 3), 2, MAX_TEXT_BYTES, &item->topic) || !PyTuple_Check(PyTuple_GET_ITEM(head, 8))) {
         PyErr_SetString(PyExc_TypeError, "a message has another form");
         return 0;
     }
@@ -413,13 +413,13 @@ static int count_on(const struct listed *listed)
 PyObject *pack_records(PyObject *self, PyObject *args)
 {
     Py_buffer memory;
-    Py_ssize_t at, end, most_body_bytes, read = 0, done = 0, used;
+    Py_ssize_t at, end, max_body_bytes, read = 0, done = 0, used;
     long long base, store_timestamp;
     PyObject *messages, *result = NULL;
     struct listed listed = {0};
     struct item *items = NULL;
     int reason = STORED_ALL;
-    if (!PyArg_ParseTuple(args, "w*nnLLnO!O!", &memory, &at, &end, &base, &store_timestamp, &most_body_bytes, &PyList_Type,
+    if (!PyArg_ParseTuple(args, "w*nnLLnO!O!", &memory, &at, &end, &base, &store_timestamp, &max_body_bytes, &PyList_Type,
                           &messages, &PyDict_Type, &listed.topics))
         return NULL;
     Py_ssize_t count = PyList_GET_SIZE(messages);
@@ -438,7 +438,7 @@ PyObject *pack_records(PyObject *self, PyObject *args)
         if (!read_item(PyList_GET_ITEM(messages, read), &items[read]))
             reason = -1;
         else
-            reason = list_item(&listed, &items[read], base + used, end - used, most_body_bytes, store_timestamp);
+            reason = list_item(&listed, &items[read], base + used, end - used, max_body_bytes, store_timestamp);
         if (reason == STORED_ALL)
             used += items[read].bytes, done++;
     }
@@ -479,14 +479,14 @@ static Py_ssize_t plain_record(const uint8_t *p, Py_ssize_t left, int check_crc,
 PyObject *scan_plain(PyObject *self, PyObject *args)
 {
     Py_buffer view;
-    Py_ssize_t at, end, most;
+    Py_ssize_t at, end, limit;
     int check_crc;
-    if (!PyArg_ParseTuple(args, "y*nnpn", &view, &at, &end, &check_crc, &most))
+    if (!PyArg_ParseTuple(args, "y*nnpn", &view, &at, &end, &check_crc, &limit))
         return NULL;
     PyObject *topic = NULL, *records = PyList_New(0);
     if (end > view.len)
         end = view.len;
-    while (records != NULL && at >= 0 && at < end && most-- > 0) {
+    while (records != NULL && at >= 0 && at < end && limit-- > 0) {
         const uint8_t *p = (const uint8_t *)view.buf + at;
         Py_ssize_t tail, size = plain_record(p, end - at, check_crc, &tail);
         if (size == 0)

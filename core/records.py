@@ -103,7 +103,7 @@ def pack_records(
     end: int,
     base: int,
     store_timestamp: int,
-    most_body_bytes: int,
+    max_body_bytes: int,
     messages: list[Message],
     topics: Mapping[str, Mapping[int, Queue]],
 ) -> Packed:
@@ -128,7 +128,7 @@ def pack_records(
             elements = []
         if text is None and head.delays_ms:
             elements = []  # each of its messages would need a delivery time of its own
-        stop = _judge(elements, _bytes_around(head), end - at, most_body_bytes)
+        stop = _judge(elements, _bytes_around(head), end - at, max_body_bytes)
         queue = topics.get(head.topic, {}).get(queue_id)
         if stop is Stop.NO_MORE and queue is None:
             stop = Stop.NO_QUEUE
@@ -218,12 +218,12 @@ def _list_added(runs: list[Run], positions: list[int], sizes: list[int], entries
     return [added for added in found.values() if added[0] is not None]
 
 
-def _judge(elements: Sequence[BatchElement], around: int, room: int, most_body_bytes: int) -> Stop:
+def _judge(elements: Sequence[BatchElement], around: int, room: int, max_body_bytes: int) -> Stop:
     """Whether the records of a message can be packed."""
     if not elements:
         return Stop.UNREADABLE
     for element in elements:
-        if len(element.body) > most_body_bytes:
+        if len(element.body) > max_body_bytes:
             return Stop.BODY_TOO_LONG
         if len(element.properties) > MAX_PROPERTIES_BYTES:
             return Stop.TEXT_TOO_LONG

@@ -27,7 +27,7 @@ static uint8_t *write_hexadecimal(uint8_t *to, uint64_t number)
 }
 
 /* A frame; NULL without an exception if the one in Python has to make it. */
-static PyObject *filled(const char *form, const char *end, PyObject **row, int values)
+static PyObject *fill_form(const char *form, const char *end, PyObject **row, int values)
 {
     uint8_t frame[MAX_REPLY_BYTES], *to = frame + PREFIX_BYTES;
     int next = 0;
@@ -106,7 +106,7 @@ PyObject *fill_replies(PyObject *self, PyObject *args)
             row[values++] = PyTuple_GET_ITEM(send, OPAQUE_ITEM);
         }
         if (is_usual)
-            frame = filled(first, first + PyBytes_GET_SIZE(form), row, values);
+            frame = fill_form(first, first + PyBytes_GET_SIZE(form), row, values);
         if (frame == NULL || PyList_Append(frames, frame) < 0)
             Py_CLEAR(frames);
         Py_XDECREF(frame);

@@ -281,7 +281,7 @@ static int read_binary(struct header *h)
 }
 
 /* The text of a JSON string, whose escapes have been read before. */
-static PyObject *unescaped(struct span s)
+static PyObject *unescape(struct span s)
 {
     PyObject *text = PyBytes_FromStringAndSize(NULL, span_bytes(s));
     if (text == NULL)
@@ -364,7 +364,7 @@ static PyObject *make_frame(PyTypeObject *type, struct header *h, PyObject *view
     if (h->number[OPAQUE] != (int32_t)h->number[OPAQUE] || (!is_end && h->number[QUEUE_ID] != (int32_t)h->number[QUEUE_ID]))
         return NULL;
     PyObject *text = is_end    ? NULL
-                     : is_json ? unescaped(h->value[PROPERTIES])
+                     : is_json ? unescape(h->value[PROPERTIES])
                                : PyBytes_FromStringAndSize((const char *)h->value[PROPERTIES].at, span_bytes(h->value[PROPERTIES]));
     if (text != NULL) {
         const uint8_t *first = (const uint8_t *)PyBytes_AS_STRING(text);

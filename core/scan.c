@@ -81,7 +81,7 @@ static Py_ssize_t number_of(struct names *names, struct span text)
 }
 
 /* The texts as a list of bytes; frees the table. */
-static PyObject *take_list(struct names *names)
+static PyObject *make_list(struct names *names)
 {
     PyObject *list = PyList_New(names->count);
     for (Py_ssize_t n = 0; list != NULL && n < names->count; n++) {
@@ -98,7 +98,7 @@ static PyObject *take_list(struct names *names)
 }
 
 /* Write the numbers of a record at p, `at` bytes from the start of the buffer. 0 without memory. */
-static inline int note(const uint8_t *p, Py_ssize_t at, const struct record *record, struct names *topics, int64_t *out)
+static inline int write_row(const uint8_t *p, Py_ssize_t at, const struct record *record, struct names *topics, int64_t *out)
 {
     Py_ssize_t topic = number_of(topics, (struct span){p + record->topic_at, p + record->topic_end});
     if (topic < 0)
@@ -113,19 +113,19 @@ static inline int note(const uint8_t *p, Py_ssize_t at, const struct record *rec
     return 1;
 }
 
-/* How many records were noted; NO_MEMORY. */
+/* How many records were found; NO_MEMORY. */
 static Py_ssize_t scan(const Py_buffer *view, Py_ssize_t at, Py_ssize_t end, int64_t base, int check_crc,
-                       struct names *topics, int64_t *out, Py_ssize_t most)
+                       struct names *topics, int64_t *out, Py_ssize_t limit)
 {
     Py_ssize_t count = 0;
-    for (; at < end && count < most; count++) {
+    for (; at < end && count < limit; count++) {
         const uint8_t *p = (const uint8_t *)view->buf + at;
         struct record record;
         if (!read_record(p, view->len - at, &record) ||
             (base >= 0 && get64(p + POSITION_AT) != (uint64_t)base + (uint64_t)at) ||
             (check_crc && !has_own_crc(p, &record)))
             break;
-        if (!note(p, at, &record, topics, out + count * COLUMNS))
+        if (!write_row(p, at, &record, topics, out + count * COLUMNS))
             return NO_MEMORY;
         at += record.size;
     }
@@ -133,9 +133,9 @@ static Py_ssize_t scan(const Py_buffer *view, Py_ssize_t at, Py_ssize_t end, int
 }
 
 /* (count, names), or None and an exception; `count` is NO_MEMORY if there was none. */
-static PyObject *counted(Py_ssize_t count, struct names *names)
+static PyObject *result_of(Py_ssize_t count, struct names *names)
 {
-    PyObject *list = take_list(names);
+    PyObject *list = make_list(names);
     if (count == NO_MEMORY) {
         Py_XDECREF(list);
         return PyErr_NoMemory();
@@ -164,7 +164,7 @@ PyObject *scan_records(PyObject *self, PyObject *args)
                      room.len / (Py_ssize_t)sizeof(int64_t) / COLUMNS);
         Py_END_ALLOW_THREADS;
     }
-    PyObject *found = fits ? counted(count, &topics) : NULL; /* the topics are texts in the buffer */
+    PyObject *found = fits ? result_of(count, &topics) : NULL; /* the topics are texts in the buffer */
     PyBuffer_Release(&view);
     PyBuffer_Release(&room);
     if (!fits)
@@ -205,12 +205,12 @@ PyObject *read_records_at(PyObject *self, PyObject *args)
             struct record record;
             if (!read_record(p, view.len - at, &record))
                 memset(out + row * COLUMNS, 0, COLUMNS * sizeof *out), out[row * COLUMNS + START] = start[row];
-            else if (!note(p, at, &record, &topics, out + row * COLUMNS))
+            else if (!write_row(p, at, &record, &topics, out + row * COLUMNS))
                 break;
         }
         Py_END_ALLOW_THREADS;
     }
-    PyObject *found = fits ? counted(row < count ? NO_MEMORY : count, &topics) : NULL;
+    PyObject *found = fits ? result_of(row < count ? NO_MEMORY : count, &topics) : NULL;
     PyBuffer_Release(&view);
     PyBuffer_Release(&starts);
     PyBuffer_Release(&sizes);
@@ -246,17 +246,17 @@ static Py_ssize_t next_name(const uint8_t *p, const uint8_t *end, Py_ssize_t gue
     return number_of(names, pair.name);
 }
 
-/* Note the pairs of a text from row `count` of `most` on, without those whose name has a later one. The new count,
+/* List the pairs of a text from row `count` of `limit` on, without those whose name has a later one. The new count,
    NO_ROOM or NO_MEMORY. `known` has the name of each pair of the text before, or -1. */
-static Py_ssize_t note_pairs(const uint8_t *base, const uint8_t *p, const uint8_t *end, int64_t row, Py_ssize_t *known,
-                             struct names *names, int64_t *out, Py_ssize_t most, Py_ssize_t count)
+static Py_ssize_t list_pairs_of(const uint8_t *base, const uint8_t *p, const uint8_t *end, int64_t row, Py_ssize_t *known,
+                             struct names *names, int64_t *out, Py_ssize_t limit, Py_ssize_t count)
 {
     Py_ssize_t first = count, number;
     int has_repeated = 0;
     struct span value;
     for (Py_ssize_t pair = 0; (number = next_name(p, end, pair < KNOWN_PAIRS ? known[pair] : -1, names, &value, &p)) >= 0;
          pair++) {
-        if (count == most)
+        if (count == limit)
             return NO_ROOM;
         if (pair < KNOWN_PAIRS)
             known[pair] = number;
@@ -284,7 +284,7 @@ PyObject *list_pairs(PyObject *self, PyObject *args)
     Py_buffer view, begins, ends, room;
     if (!PyArg_ParseTuple(args, "y*y*y*w*", &view, &begins, &ends, &room))
         return NULL;
-    Py_ssize_t rows = begins.len / (Py_ssize_t)sizeof(int64_t), most = room.len / (Py_ssize_t)sizeof(int64_t) / PAIR_COLUMNS;
+    Py_ssize_t rows = begins.len / (Py_ssize_t)sizeof(int64_t), limit = room.len / (Py_ssize_t)sizeof(int64_t) / PAIR_COLUMNS;
     int fits = is_aligned(&begins) && is_aligned(&ends) && is_aligned(&room) && ends.len == begins.len;
     const int64_t *begin = begins.buf, *end = ends.buf;
     for (Py_ssize_t row = 0; fits && row < rows; row++)
@@ -298,10 +298,10 @@ PyObject *list_pairs(PyObject *self, PyObject *args)
             known[pair] = -1;
         Py_BEGIN_ALLOW_THREADS;
         for (Py_ssize_t row = 0; row < rows && count >= 0; row++)
-            count = note_pairs(base, base + begin[row], base + end[row], row, known, &names, room.buf, most, count);
+            count = list_pairs_of(base, base + begin[row], base + end[row], row, known, &names, room.buf, limit, count);
         Py_END_ALLOW_THREADS;
     }
-    PyObject *found = fits ? counted(count, &names) : NULL;
+    PyObject *found = fits ? result_of(count, &names) : NULL;
     PyBuffer_Release(&view);
     PyBuffer_Release(&begins);
     PyBuffer_Release(&ends);

@@ -42,7 +42,7 @@ class StoreClosedError(StoreError):
     """The store was used before `open()` or after `close()`: a bug of the caller."""
 
 
-def refused_by_system(what: str, path: Path, error: OSError) -> StoreError:
+def system_error(what: str, path: Path, error: OSError) -> StoreError:
     """The StoreError for a refused system call, as in "cannot open PATH: Permission denied"."""
     kind = DiskFullError if error.errno in NO_ROOM else StoreError
     return kind(f"cannot {what} {path}: {error.strerror or error}")

@@ -26,7 +26,7 @@ from .durability.flusher import Flusher, OnFlushed
 from .durability.foreign_parts import refuse_foreign_parts
 from .durability.recovery import Recovery, RecoveryReport
 from .durability.store_lock import StoreLock
-from .errors import DiskFailedError, StoreClosedError, StoreError, refused_by_system
+from .errors import DiskFailedError, StoreClosedError, StoreError, system_error
 from .files import disk
 from .log.commit_log import CommitLog
 from .log.replicated_log import ReplicatedLog
@@ -152,7 +152,7 @@ class MessageStore:
         try:
             disk.make_directory(self.config.root)
         except OSError as error:
-            raise refused_by_system("make", self.config.root, error) from error
+            raise system_error("make", self.config.root, error) from error
         self._lock.acquire()
         try:
             clean = not self._abort.exists()

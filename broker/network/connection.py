@@ -185,12 +185,12 @@ class Connection(asyncio.Protocol):
 
     # -- answering requests
 
-    def _run_received(self, first: Any, most_others: int) -> int:
+    def _run_received(self, first: Any, max_others: int) -> int:
         """Handle a send or the end of a transaction, and at most so many of those behind it; returns how many those
         were. The sends are stored together. (The official broker handles the two in different threads.)"""
         unhandled, count, watch = self._unhandled, 0, self.watch
         sends, ends = ([first], []) if first.__class__ is Send else ([], [first])
-        while count < most_others and unhandled and isinstance(unhandled[0], (Send, End)):
+        while count < max_others and unhandled and isinstance(unhandled[0], (Send, End)):
             frame: Any = unhandled.popleft()
             (sends if frame.__class__ is Send else ends).append(frame)
             count += 1

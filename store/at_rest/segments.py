@@ -15,7 +15,7 @@ import msgspec
 from .. import layout
 from ..config import QUEUE_UNIT_BYTES
 from ..durability.store_lock import refuse_locked
-from ..errors import StoreError, refused_by_system
+from ..errors import StoreError, system_error
 from ..lookup.queue_unit import end_of_units
 
 
@@ -100,7 +100,7 @@ def map_file(path: Path) -> memoryview:
                 return memoryview(b"")
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except OSError as error:
-        raise refused_by_system("read", path, error) from error
+        raise system_error("read", path, error) from error
 
 
 def refuse_open_store(root: Path) -> None:
@@ -127,4 +127,4 @@ def _entries(directory: Path, *, folders: bool) -> list[Path]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise refused_by_system("read", directory, error) from error
+        raise system_error("read", directory, error) from error

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 from .. import layout
-from ..errors import StoreLockedError, refused_by_system
+from ..errors import StoreLockedError, system_error
 
 try:
     import fcntl
@@ -37,13 +37,13 @@ class StoreLock:
             try:
                 descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
             except OSError as error:
-                raise refused_by_system("open", self._path, error) from error
+                raise system_error("open", self._path, error) from error
             try:
                 _lock(descriptor, self._path, exclusive=True)
                 os.write(descriptor, b"lock")
             except OSError as error:
                 os.close(descriptor)
-                raise refused_by_system("write", self._path, error) from error
+                raise system_error("write", self._path, error) from error
             except StoreLockedError:
                 os.close(descriptor)
                 raise
@@ -68,7 +68,7 @@ def refuse_locked(root: Path) -> None:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise refused_by_system("read", path, error) from error
+            raise system_error("read", path, error) from error
         try:
             _lock(descriptor, path, exclusive=False)
         finally:

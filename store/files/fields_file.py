@@ -9,7 +9,7 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from ..errors import refused_by_system
+from ..errors import system_error
 from . import disk
 
 FIELDS_FILE_BYTES: Final = 4096
@@ -27,7 +27,7 @@ def read_fields(path: Path, fields: struct.Struct) -> tuple[int, ...] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise refused_by_system("read", path, error) from error
+        raise system_error("read", path, error) from error
 
 
 def make_fields_file(path: Path) -> None:
@@ -39,7 +39,7 @@ def make_fields_file(path: Path) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise refused_by_system("open", path, error) from error
+        raise system_error("open", path, error) from error
 
 
 def write_fields(path: Path, data: bytes) -> None:

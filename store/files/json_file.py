@@ -26,7 +26,7 @@ from typing import Final, TypeVar
 from pocketmq.protocol.errors import BodyError
 
 from .. import layout
-from ..errors import StoreDamagedError, refused_by_system
+from ..errors import StoreDamagedError, system_error
 from . import disk
 
 MAX_FILE_BYTES: Final = 1 << 30
@@ -126,4 +126,4 @@ def _read(path: Path) -> bytes:
     except FileNotFoundError:
         return b""
     except OSError as error:
-        raise refused_by_system("read", path, error) from error
+        raise system_error("read", path, error) from error

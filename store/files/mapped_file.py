@@ -16,7 +16,7 @@ import mmap
 import os
 from pathlib import Path
 
-from ..errors import FileSizeError, StoreError, refused_by_system
+from ..errors import FileSizeError, StoreError, system_error
 from . import disk
 from .open_maps import OpenMaps
 
@@ -111,7 +111,7 @@ class MappedFile:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise refused_by_system("open", self.path, error) from error
+            raise system_error("open", self.path, error) from error
         disk.advise(self.memory, "MADV_RANDOM")
         self._view = memoryview(self.memory)
         if self._maps is not None:
@@ -154,7 +154,7 @@ class MappedFile:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise refused_by_system("read", self.path, error) from error
+            raise system_error("read", self.path, error) from error
 
     @property
     def path(self) -> Path:
@@ -189,7 +189,7 @@ class MappedFile:
             except OSError as error:
                 if error.errno not in disk.CANNOT_RESERVE:
                     act = f"make room for {stop - start} bytes in"
-                    raise refused_by_system(act, self.path, error) from error
+                    raise system_error(act, self.path, error) from error
                 stop = self.size
         self.reserved = stop
 

@@ -22,7 +22,7 @@ from ..errors import (
     FileSizeError,
     StoreDamagedError,
     StoreError,
-    refused_by_system,
+    system_error,
 )
 from . import disk
 from .mapped_file import PAGE_BYTES, MappedFile
@@ -208,7 +208,7 @@ class MappedFiles(Sequence[MappedFile]):
         try:
             self._new_entries += tuple(disk.new_directories(self.directory))
         except OSError as error:
-            raise refused_by_system("make", self.directory, error) from error
+            raise system_error("make", self.directory, error) from error
 
     def _new_file(self, base: int, *, evicts: bool = True) -> MappedFile:
         return MappedFile(

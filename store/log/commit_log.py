@@ -117,14 +117,14 @@ class CommitLog:
         if self._has_crc:
             messages = [_with_room_for_crc(message) for message in messages]
         at, base = file.written, file.base
-        end, most_bytes = file.reserved - _FILLER_BYTES, self._config.max_message_size
+        end, max_bytes = file.reserved - _FILLER_BYTES, self._config.max_message_size
         if end <= at:
             return _NO_ROOM
-        packed = pack_records(file.memory, at, end, base, store_timestamp, most_bytes, messages, topics)
+        packed = pack_records(file.memory, at, end, base, store_timestamp, max_bytes, messages, topics)
         stop, runs, positions, sizes, _, _, texts, _ = packed
         if stop == Stop.NOT_UTF8 and not runs and record_count(messages[0]) <= _MOST_ODD:
             packed = pack_in_python(
-                file.memory, at, end, base, store_timestamp, most_bytes, messages[:1], topics
+                file.memory, at, end, base, store_timestamp, max_bytes, messages[:1], topics
             )
             _, runs, positions, sizes, _, _, texts, _ = packed
         if runs:

@@ -29,7 +29,7 @@ from pocketmq.protocol.message.topics import TIMER_TOPIC
 
 from .. import layout
 from ..config import StoreConfig
-from ..errors import StoreError, refused_by_system
+from ..errors import StoreError, system_error
 from ..message_store import MessageStore
 from .timer_checkpoint import (
     TimerCheckpoint,
@@ -127,7 +127,7 @@ class TimerStore:
         try:
             self._progress = TimerProgress(progress_path(config))
         except OSError as error:
-            raise refused_by_system("open", progress_path(config), error) from error
+            raise system_error("open", progress_path(config), error) from error
 
     def floor(self, time_ms: int) -> int:
         """The moment a time belongs to."""

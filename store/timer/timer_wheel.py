@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from ..errors import refused_by_system
+from ..errors import system_error
 from ..files import disk
 
 SLOTS: Final = 604_800 * 2
@@ -54,7 +54,7 @@ class TimerWheel:
             if self.is_new:
                 self.clear()
         except OSError as error:
-            raise refused_by_system("open", path, error) from error
+            raise system_error("open", path, error) from error
 
     def clear(self) -> None:
         """Forget everything."""
@@ -67,7 +67,7 @@ class TimerWheel:
         try:
             data = os.pread(self._descriptor, SLOT_BYTES, self._position(time_ms))
         except OSError as error:
-            raise refused_by_system("read", self.path, error) from error
+            raise system_error("read", self.path, error) from error
         moment, first, last, count, _ = SLOT.unpack(data)
         return Slot(time_ms, first, last, count) if moment == time_ms // self._precision_ms else None
 
@@ -115,7 +115,7 @@ class TimerWheel:
         try:
             disk.write_all(self._descriptor, data, position)
         except OSError as error:
-            raise refused_by_system("write", self.path, error) from error
+            raise system_error("write", self.path, error) from error
 
     def _position(self, time_ms: int) -> int:
         return time_ms // self._precision_ms % SLOTS * SLOT_BYTES

@@ -143,17 +143,15 @@ def test_sound_messages_are_all_packed_alike(native, messages, at, first_offset)
     at=st.integers(0, 20),
     room=st.sampled_from([4096, 4096, 40_000, 700, 130]),
     numbers=st.tuples(st.integers(0, 2**62), st.integers(-5, 2**62), st.integers(0, 2**62)),
-    most_body_bytes=st.sampled_from([40, 60, 20]),
+    max_body_bytes=st.sampled_from([40, 60, 20]),
     old=st.sampled_from([0, 255]),
     missing=st.integers(-9, 4),
 )
-def test_messages_are_packed_alike(
-    native, messages, at, room, numbers, most_body_bytes, old, missing
-) -> None:
+def test_messages_are_packed_alike(native, messages, at, room, numbers, max_body_bytes, old, missing) -> None:
     base, store_timestamp, first_offset = numbers
     topics = [queues_for(messages, first_offset, missing=missing) for _ in range(2)]
     maps = bytearray([old]) * (room + 30), bytearray([old]) * (room + 30)
-    arguments = (at, at + room, base, store_timestamp, most_body_bytes)
+    arguments = (at, at + room, base, store_timestamp, max_body_bytes)
     packed = native.pack_records(maps[1], *arguments, messages, topics[1])
     stop, runs, positions, sizes, entries, keys, _, added = packed
     if stop == Stop.NOT_UTF8:
@@ -305,7 +303,7 @@ WRONG_VALUES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("change", WRONG_VALUES, ids=str)
 def test_other_arguments_are_refused_before_a_byte_is_written(native, change) -> None:
     values = {"memory": bytearray(1000), "at": 0, "end": 600, "base": 0, "store_timestamp": 0}
-    values |= {"most_body_bytes": 10, "messages": [MESSAGE], "topics": queues_for([MESSAGE])}
+    values |= {"max_body_bytes": 10, "messages": [MESSAGE], "topics": queues_for([MESSAGE])}
     assert len(native.pack_records(*values.values())[1]) == 1
     queue = Queue(7)
     values |= {"memory": bytearray(1000), "topics": {"t": {3: queue}}} | change
