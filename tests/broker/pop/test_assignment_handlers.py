@@ -1,5 +1,4 @@
-"""Assignments: which queues the broker gives to each of several members (official allocate4Pop). The answers of an
-official broker are compared in tests/conformance/waiting/test_pop.py."""
+"""Assignments: default modes, and no route. Who gets which queues is in the recorded conversation `assignments`."""
 
 from typing import Any
 
@@ -10,13 +9,12 @@ from pocketmq.protocol.bodies.client import (
     ConsumerData,
     HeartbeatData,
     QueryAssignmentRequestBody,
-    SetMessageRequestModeRequestBody,
     SubscriptionData,
 )
 from pocketmq.protocol.bodies.routes import QueueData, TopicRouteData
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.membership import HeartBeat
-from pocketmq.protocol.requests.pop import QueryAssignment, SetMessageRequestMode
+from pocketmq.protocol.requests.pop import QueryAssignment
 
 from broker_fakes import ask, connect
 
@@ -48,11 +46,6 @@ async def with_members(broker: Broker, members: int, queues: int | None) -> Brok
     return broker
 
 
-async def set_mode(broker: Broker, mode: str, share: int = 0) -> None:
-    body = SetMessageRequestModeRequestBody("orders", "g", mode, share).encode()
-    assert (await ask(broker, SetMessageRequestMode(), body)).code == 0
-
-
 async def assigned(broker: Broker, client_id: str, strategy: str = "AVG", **changes: Any) -> list[int] | None:
     """The queues of a client; `None` if the answer has no list."""
     body = QueryAssignmentRequestBody("orders", "g", client_id, strategy, "CLUSTERING")
@@ -61,29 +54,6 @@ async def assigned(broker: Broker, client_id: str, strategy: str = "AVG", **chan
     assert answer.code == 0
     assignments = answer.json.get("messageQueueAssignments")
     return None if assignments is None else [one["messageQueue"]["queueId"] for one in assignments]
-
-
-@pytest.mark.parametrize(
-    ("members", "queues", "share", "strategy", "expected"),
-    [
-        (5, 8, -1, "AVG", {"c1": ANY, "c5": ANY, "none": ANY}),
-        (5, 8, 0, "AVG", {"c1": ANY, "c5": ANY, "none": ANY}),
-        (5, 8, 4, "AVG", {"c1": ANY, "c5": ANY, "none": ANY}),
-        (5, 8, 3, "AVG", {"c1": [0, 1, 2, 3, 4, 5, 6], "c3": [4, 5, 6, 7, 0, 1], "none": []}),
-        (5, 8, 1, "AVG", {"c1": [0, 1, 2, 3], "c4": [6, 7], "c5": [7, 0, 1]}),
-        (5, 8, 1, "AVG_BY_CIRCLE", {"c1": [0, 5, 1, 6], "c5": [4, 0, 5]}),
-        (5, 5, 1, "AVG", {"c1": [0, 1], "c5": [4, 0]}),
-        (5, 3, 1, "AVG", {"c1": [0], "c3": [2], "c4": [0], "c5": [1], "none": []}),
-        (3, 8, 1, "AVG", {"c1": [0, 1, 2, 3, 4, 5], "c3": [6, 7, 0, 1, 2]}),
-        (2, 8, 1, "AVG", {"c1": ANY, "c2": ANY}),
-    ],
-)
-async def test_member_pops_its_own_queues_and_those_of_the_members_after_it(
-    broker: Broker, members: int, queues: int, share: int, strategy: str, expected: dict[str, list[int]]
-) -> None:
-    await with_members(broker, members, queues)
-    await set_mode(broker, "POP", share)
-    assert {client: await assigned(broker, client, strategy) for client in expected} == expected
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from conformance.requests import (
     refused_rows,
     stored_rows,
 )
+from conformance.requests.assignments import Assignments
 from conformance.requests.header_form_rows import HeaderForms
 from conformance.requests.transcripts import LINES, Row, Transcript
 from conformance.servers.remoting import Reply
@@ -63,6 +64,7 @@ TRANSCRIPTS = [
     ),
     Transcript("keys", "4.9", access_rows.plain_acl_rows, access_rows.shown, **KEYS),
     Transcript("users", "5.5", access_rows.user_rows, access_rows.shown, settings=access_rows.AUTH_SETTINGS),
+    Assignments("assignments", "5.5"),
     HeaderForms("header_forms", "4.9"),
     HeaderForms("header_forms", "5.5"),
     HeaderForms("header_forms_keys", "4.9", **KEYS),

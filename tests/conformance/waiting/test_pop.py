@@ -3,16 +3,15 @@
 4.9 has no POP: it answers 3, and so do we where we emulate it.
 """
 
-import contextlib
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from conformance import JAVA
 from conformance.daily import DAILY, JAVA_PROGRAMS
 from conformance.official.programs import compile_java
-from conformance.servers.raw_client import RawClient, heartbeat, wait_until
+from conformance.requests.assignments import joined
+from conformance.servers.raw_client import RawClient, wait_until
 from conformance.servers.remoting import Reply
 from conformance.servers.server import Names, Server, ServerOf, StartServer
 from conformance.waiting.pop_client import (
@@ -285,64 +284,6 @@ def test_queues_are_assigned(client: RawClient, group: str, topic: str) -> None:
     ):
         refused = client.call(SET_MODE, json.dumps({**mode, **change}).encode())
         assert (refused.code, refused.remark) == (code, remark)
-
-
-@pytest.mark.parametrize("queues", [3, 8])
-def test_queues_are_shared_among_several_poppers(
-    official: ServerOf, ours: Server, names: Names, queues: int
-) -> None:
-    """popShareQueueNum: a member pops its own queues and those of that many members after it."""
-    topic, group = names("shared"), names("sharers")
-
-    def shares(server: Server) -> list[str]:
-        with contextlib.ExitStack() as connections:
-            clients = [connections.enter_context(RawClient(server)) for _ in range(5)]
-            first = clients[0]
-            first.update_topic(topic, queues)
-            assigned: list[str] = []
-            for present, client in enumerate(clients, 1):
-                assert client.call(34, joined(topic, group, f"c{present}")).code == 0
-                for strategy in ("AVG", "AVG_BY_CIRCLE", "no such"):
-                    for share in (-1, 0, 1, 2, 3, 4, 9):
-                        assigned += shares_of(first, topic, group, strategy, share, present)
-            return assigned
-
-    mine, theirs = shares(ours), shares(official("5.5"))
-    assert mine == theirs
-    assert len(set(mine)) > 20, "shares differ by number and strategy"
-
-
-def joined(topic: str, group: str, client_id: str) -> bytes:
-    """The heartbeat of a member."""
-    subscription = {"topic": topic, "subString": "*", "subVersion": 1}
-    return heartbeat(client_id, group, subscription, consumeType="CONSUME_POP")
-
-
-def shares_of(
-    client: RawClient, topic: str, group: str, strategy: str, share: int, present: int
-) -> Iterator[str]:
-    """The queues assigned to each member, and to an unknown one."""
-    mode = {"topic": topic, "consumerGroup": group, "mode": "POP", "popShareQueueNum": share}
-    wait_until(
-        lambda: client.call(SET_MODE, json.dumps(mode).encode()).code == 0, "the topic was never created"
-    )
-    for number in range(1, present + 2):
-        ask = {"topic": topic, "consumerGroup": group, "clientId": f"c{number}", "messageModel": "CLUSTERING"}
-        body = json.dumps({**ask, "strategyName": strategy}).encode()
-
-        def answered(body: bytes = body) -> Reply:
-            return client.call(QUERY_ASSIGNMENT, body)
-
-        if strategy != "no such":
-            wait_until(
-                lambda: "messageQueueAssignments" in answered().body.decode(), "the broker never got a route"
-            )
-        reply = answered()
-        found = json.loads(reply.body).get("messageQueueAssignments")
-        queues = (
-            None if found is None else sorted((one["messageQueue"]["queueId"], one["mode"]) for one in found)
-        )
-        yield f"{strategy} {share} of {present}: c{number} -> {reply.code} {queues}"
 
 
 # -- the 4.9 line
