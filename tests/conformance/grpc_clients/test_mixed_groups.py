@@ -100,8 +100,9 @@ def test_a_remoting_and_a_grpc_consumer_share_and_hand_over(
         _wait_for_all(remoting, grpc, end)
         remoting.say("")
         remoting.wait_for("LEFT", timeout=60)
+        before = len(by_grpc(grpc))
         fill(server, range(end, end + 20))
-        grpc.wait_for(r"^GOT m\d+ ", timeout=60, count=len(by_grpc(grpc)) + 1)
+        grpc.wait_for(r"^GOT m\d+ ", timeout=60, count=before + 1)
         _wait_for_all(remoting, grpc, end + 20)
         keys = {line.split(" ")[1]: line.split(" ")[2:] for line in grpc.output.splitlines() if "GOT" in line}
         assert keys[f"m{end}"] == ["1", "B", f"both,k{end}", str(end)]
