@@ -260,6 +260,7 @@ def _half_messages() -> Generator[Row, Reply, list[int]]:
         sent = _send(pairs, topic="halves", body=b"half %d" % number, queueId=2, sysFlag=4, flag=7)
         halves.append((yield from _seen(sent)))
     yield from _seen(_send({**pairs, "DELAY": "9"}, sysFlag=4))
+    yield ask(30, topic="halves", queueId=2)
     return halves
 
 
@@ -269,3 +270,4 @@ def _ended(halves: list[int]) -> Iterator[Row]:
         place = {"tranStateTableOffset": number, "commitLogOffset": halves[number]}
         yield ask(37, **fields, **place, commitOrRollback=how)
     yield _waited("halves", 2, 0)
+    yield ask(30, topic="halves", queueId=2)

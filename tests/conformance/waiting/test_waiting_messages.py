@@ -54,20 +54,6 @@ def offsets_of_ended(client: RawClient) -> list[int]:
     return [int(text) for line in texts for text in line.split(",") if text]
 
 
-def test_message_is_seen_once_it_is_committed(client: RawClient, topic: str) -> None:
-    first, second = send_half(client, topic, b"yes", KEYS="k1", TAGS="ta"), send_half(client, topic, b"no")
-    assert first.fields["queueId"] == "1"
-    assert int(second.fields["queueOffset"]) == int(first.fields["queueOffset"]) + 1
-    assert client.max_offset(topic, 1) == 0
-    assert end(client, first, COMMIT).code == 0
-    assert end(client, second, ROLLBACK).code == 0
-    (seen,) = wait_for(client, topic, 1)
-    assert seen.body == b"yes"
-    kept = {name: seen.properties[name] for name in ("KEYS", "TAGS", "UNIQ_KEY", "TRAN_MSG", "PGROUP")}
-    assert kept == {"KEYS": "k1", "TAGS": "ta", "UNIQ_KEY": "key-yes", "TRAN_MSG": "true", "PGROUP": GROUP}
-    assert ("REAL_TOPIC" in seen.properties) == (client.server.emulates == "4.9")
-
-
 def test_ended_transactions_are_recorded_in_the_op_topic(client: RawClient, topic: str) -> None:
     if client.server.emulates == "4.9":
         pytest.skip("4.9 never makes the op topic a topic one could read")
@@ -163,25 +149,6 @@ def test_timed_messages_arrive_at_the_first_second_not_before_their_time(
         assert due_ms <= out_ms + 1000 < due_ms + 10_000, "reckoned from when the broker got it"
         assert came_ms >= out_ms + 1000
         assert (seen[body].properties["REAL_TOPIC"], seen[body].properties["REAL_QID"]) == (topic, "1")
-
-
-def test_invalid_delivery_times_are_refused(client: RawClient, topic: str) -> None:
-    if client.server.emulates == "4.9":
-        pytest.skip("4.9 does not know these properties")
-    for properties in (
-        {"TIMER_DELAY_SEC": "259201"},
-        {"TIMER_DELAY_SEC": "x"},
-        {"TIMER_DELAY_SEC": " 2"},
-        {"TIMER_DELIVER_MS": "1", "TIMER_DEL_UNIQKEY": "k"},
-    ):
-        reply = send_timed(client, topic, b"x", **properties)
-        assert reply.code == 13
-        assert reply.remark.startswith(
-            "timer message illegal, the delay time should not be bigger than the max"
-        )
-    for properties in ({"TIMER_DELAY_SEC": "0"}, {"TIMER_DELIVER_MS": "1"}, {"TIMER_DELAY_MS": "-1"}):
-        assert send_timed(client, topic, b"at once", **properties).code == 0
-    assert [message.body for message in wait_for(client, topic, 3)] == [b"at once"] * 3
 
 
 @pytest.mark.slow
