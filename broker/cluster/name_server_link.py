@@ -63,8 +63,9 @@ class NameServerLink:
                 connection = await self._open()
             answer = await connection.call(request, body, timeout_seconds=timeout_seconds)
         except (PeerError, TimeoutError) as error:
-            self._handle_failure(error)
-            raise PeerError(f"name server {self.address}: {error or 'timed out'}") from error
+            reason = str(error) or "timed out"
+            self._handle_failure(reason)
+            raise PeerError(f"name server {self.address}: {reason}") from error
         self._handle_success()
         return answer
 
@@ -86,9 +87,9 @@ class NameServerLink:
             self._connection = await self._connect(self.address)
             return self._connection
 
-    def _handle_failure(self, error: Exception) -> None:
+    def _handle_failure(self, reason: str) -> None:
         if not self._is_down:
-            _log.warning("name server %s does not answer: %s; trying again", self.address, error)
+            _log.warning("name server %s does not answer: %s; trying again", self.address, reason)
         self._is_down = True
         self.known = None
         self._retry_at = asyncio.get_running_loop().time() + self._retry_seconds

@@ -83,7 +83,7 @@ class ReplicationSlave:
                     lambda: MasterConnection(self._state, address), host, port
                 )
         except (OSError, ValueError, TimeoutError) as error:
-            _log.warning("cannot reach the master's log at %s: %s", address, error or "timed out")
+            _log.warning("cannot reach the master's log at %s: %s", address, str(error) or "timed out")
             return
         self._connection = connection
         _log.info("copying the log of %s", address)

@@ -138,7 +138,7 @@ class Server(Watchable):
                 )
             connection.calls.signer = self.signer
         except (OSError, TimeoutError, UnicodeError) as error:
-            raise PeerError(f"cannot connect to {host}:{port}: {error or 'timed out'}") from error
+            raise PeerError(f"cannot connect to {host}:{port}: {str(error) or 'timed out'}") from error
         return connection
 
     async def close(self) -> None:

@@ -93,7 +93,7 @@ class TcpProxy:
                 opened = await asyncio.open_connection(*self.target)
             await link.join(reader, *opened, self._shape)
         except (OSError, TimeoutError) as error:
-            _log.warning("cannot connect to %s:%d: %s", *self.target, error or "timed out")
+            _log.warning("cannot connect to %s:%d: %s", *self.target, str(error) or "timed out")
         finally:
             link.abort()
             self._links.discard(link)

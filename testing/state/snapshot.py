@@ -133,7 +133,9 @@ def _unpacked(data: bytes, where: str) -> Any:
     try:
         return msgpack.unpackb(data, raw=False, strict_map_key=False)
     except (ValueError, TypeError, OverflowError, msgpack.UnpackException, RecursionError) as error:
-        raise SnapshotError(f"{where} is cut short or damaged: {error or type(error).__name__}") from error
+        raise SnapshotError(
+            f"{where} is cut short or damaged: {str(error) or type(error).__name__}"
+        ) from error
 
 
 ACCESS_TABLES: Final = frozenset(("users", "acls"))

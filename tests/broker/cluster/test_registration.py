@@ -11,14 +11,20 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from pocketmq.broker.cluster import name_server_link, registration
+from pocketmq.broker.errors import PeerError
 from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.broker.name_server.topic_routes import find_route
+from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.network.dispatch import Call
 from pocketmq.broker.network.server import Server
 from pocketmq.protocol.bodies.routes import QueueData
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
-from pocketmq.protocol.requests.name_server import RegisterBroker, RegisterBrokerReply
+from pocketmq.protocol.requests.name_server import (
+    GetBrokerClusterInfo,
+    RegisterBroker,
+    RegisterBrokerReply,
+)
 from pocketmq.store import VirtualClock
 
 from broker_fakes import close_broker
@@ -327,3 +333,16 @@ async def test_name_server_that_is_silent_does_not_hold_up_changes_for_the_other
     running.create("two")
     await until(lambda: queue_at(quick, "two"))
     held.set()
+
+
+async def test_a_name_server_that_never_accepts_is_logged_with_the_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def never(address: str) -> Connection:
+        await asyncio.Event().wait()
+        raise AssertionError(address)
+
+    link = name_server_link.NameServerLink(never, "ns:9876")
+    with pytest.raises(PeerError, match=r"^name server ns:9876: timed out$"):
+        await link.call(GetBrokerClusterInfo(), timeout_seconds=0.01)
+    assert "name server ns:9876 does not answer: timed out; trying again" in caplog.text
