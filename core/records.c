@@ -344,7 +344,8 @@ static int read_item(PyObject *message, struct item *item)
 
 PyObject *tuple_of(PyTypeObject *type, Py_ssize_t count, PyObject **objects)
 {
-    PyObject *tuple = type->tp_alloc(type, count);
+    /* PyTuple_New has spare tuples. */
+    PyObject *tuple = type == &PyTuple_Type ? PyTuple_New(count) : type->tp_alloc(type, count);
     for (Py_ssize_t i = 0; i < count; i++) {
         if (objects[i] == NULL)
             Py_CLEAR(tuple);
