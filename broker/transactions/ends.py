@@ -108,19 +108,25 @@ class Ends:
 
     def handle(self, connection: Connection, ends: Sequence[End]) -> None:
         """Carry out ends when the pass is over. Raises FrameError for a header that cannot be read."""
-        for end in ends:
-            kind = self._kinds.get(end.kind)
-            if kind is None:
-                command = end.decode()
-                try:
-                    request = from_fields(EndTransaction, command.fields)
-                except FieldError as error:
-                    connection.refuse(command, error)
-                    continue
-                kind = EndKind(request, bool(command.flag & ONEWAY_FLAG))
-                _keep(self._kinds, end.kind, kind)
-            self._pending.append((kind, end, connection))
-        connection.at_pass_end(self._carry_out)
+        try:
+            for end in ends:
+                kind = self._kinds.get(end.kind) or self._read_kind(connection, end)
+                if kind is not None:
+                    self._pending.append((kind, end, connection))
+        finally:
+            connection.at_pass_end(self._carry_out)
+
+    def _read_kind(self, connection: Connection, end: End) -> EndKind | None:
+        """What ends like this one share; None if it was refused. Raises FrameError."""
+        command = end.decode()
+        try:
+            request = from_fields(EndTransaction, command.fields)
+        except FieldError as error:
+            connection.refuse(command, error)
+            return None
+        kind = EndKind(request, bool(command.flag & ONEWAY_FLAG))
+        _keep(self._kinds, end.kind, kind)
+        return kind
 
     def handle_decoded(self, request: EndTransaction, call: Call) -> Held:
         """Carry out an end with the others of its pass, and answer its call."""
