@@ -1,6 +1,6 @@
 """Access control: signatures, rights, the guard of a connection, and secrets that are never logged.
 
-Words and codes of every refusal are compared with official brokers in `tests/conformance/access/test_access.py`.
+Words and codes of every refusal are in the recorded conversation `users`.
 """
 
 import asyncio
