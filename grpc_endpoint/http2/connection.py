@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from pocketmq.broker.config.addresses import packed_host
+from pocketmq.broker.network.listening import descriptor_of
 
 from ..hpack.decoding import Field
 from . import frames
@@ -77,7 +78,7 @@ class Http2Connection(asyncio.Protocol):
         self.peer = f"{host[0]}:{host[1]}"
         self.packed_host = packed_host(host[0], host[1])
         self.last_activity = self.loop.time()
-        self._port.connected(self)
+        self._port.connected(self, descriptor_of(transport))
         self._port.service.connection_opened(self)
 
     def data_received(self, data: bytes) -> None:

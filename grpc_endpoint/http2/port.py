@@ -1,20 +1,11 @@
 """The port: listening sockets, its connections, how many and with how much memory, idle ones, and the clean stop."""
 
-import asyncio
-import contextlib
 import logging
 import socket
 from typing import Any, Final
 
-from pocketmq.broker.network.listening import (
-    Descriptors,
-    accept,
-    bind_sockets,
-    close_all,
-    not_lingering,
-    port_of,
-)
-from pocketmq.broker.network.tls_stream import Handshakes, TlsDetector, TlsPolicy
+from pocketmq.broker.network.port import Port
+from pocketmq.broker.network.tls_stream import TlsPolicy
 
 from .connection import Http2Connection
 from .limits import Limits, MemoryBudget
@@ -31,25 +22,14 @@ FAREWELL_SECONDS: Final = 5.0
 """How long a client that broke a rule may take to read why."""
 
 
-class Http2Port:
+class Http2Port(Port[Http2Connection]):
     """`bind` opens the port, `serve` accepts connections, `stop` ends both; all on one event loop."""
 
     def __init__(self, service: Service, limits: Limits, tls: TlsPolicy | None) -> None:
-        self.loop = asyncio.get_running_loop()
+        super().__init__("gRPC")
         self.service = service
         self.limits = limits
         self._tls = tls
-        """`None` if this port does not speak TLS."""
-        self.connections: set[Http2Connection] = set()
-        self._handshakes = Handshakes(self.loop)
-        self._waiting: set[TlsDetector] = set()
-        """Connections before their first bytes."""
-        self._sockets: list[socket.socket] = []
-        self._listeners: list[asyncio.Server] = []
-        self._descriptors = Descriptors()
-        self._is_stopped = False
-        self._last_closed: asyncio.Event | None = None
-        """While `stop` waits for the connections."""
         self.memory = MemoryBudget(limits.port_bytes, self._memory_exceeded)
         self._is_closing_one = False
         self._has_warned = False
@@ -57,26 +37,15 @@ class Http2Port:
         self._scan_seconds = max(min(SCAN_SECONDS, limits.idle_seconds / 4), SHORTEST_SCAN_SECONDS)
         self._scan = self.loop.call_later(self._scan_seconds, self._close_idle)
 
-    async def bind(self, host: str, port: int) -> int:
-        """Bind `host:port` (0 picks a free port) and return the port. Raises `StartError` if it is in use."""
-        self._sockets += await bind_sockets(self.loop, host, port, "gRPC")
-        return port_of(self._sockets)
+    def _new_connection(self) -> Http2Connection:
+        return Http2Connection(self)
+
+    def _tls_policy(self) -> TlsPolicy | None:
+        return self._tls
 
     async def serve(self) -> None:
         """Accept connections on the bound port."""
-        await accept(self.loop, self._protocol, self._sockets, self._listeners)
-
-    def _protocol(self) -> asyncio.Protocol:
-        if self._tls is None:
-            return Http2Connection(self)
-        return TlsDetector(
-            self.loop,
-            self._tls,
-            self._handshakes,
-            lambda: Http2Connection(self),
-            self._opened_undetected,
-            self._waiting.discard,
-        )
+        await self._accept()
 
     def go_away(self) -> None:
         """Accept nothing new, and let the open calls end."""
@@ -88,64 +57,22 @@ class Http2Port:
                 stream.server_stops()
             connection.go_away("the server stops")
 
-    def reset(self) -> None:
-        """Stop listening and reset every connection, as the system does for a killed process; then call `stop`."""
-        self._stop_listening()
-        for connection in list(self.connections):
-            connection.wrap_transport(not_lingering)
-        self.abort()
-
-    def _stop_listening(self) -> None:
-        self._is_stopped = True
-        self._scan.cancel()
-        close_all(self._sockets)
-        for listener in self._listeners:
-            listener.close()
-        for waiting in list(self._waiting):
-            waiting.abort()
-
     async def stop(self) -> None:
         """Wait for the open calls (at most `Limits.shutdown_seconds`), then close every connection."""
         self.go_away()
-        if self.connections:
-            self._last_closed = asyncio.Event()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self.limits.shutdown_seconds):
-                    await self._last_closed.wait()
-        self.abort()
-        await asyncio.sleep(0)  # asyncio reports their end in the next loop iteration
-        self._listeners.clear()
-        self._sockets.clear()
-
-    def abort(self) -> None:
-        """Close every connection at once."""
-        for connection in list(self.connections):
-            connection.abort()
+        await self._end(self.limits.shutdown_seconds)
 
     # -- called by the connections
 
-    def connected(self, connection: Http2Connection) -> None:
-        self.connections.add(connection)
+    def connected(self, connection: Http2Connection, descriptor: int) -> None:
         if connection.out.transport is not None:
             _keep_alive(connection.out.transport.get_extra_info("socket"))
-        if self._is_stopped or self._is_full():  # accepted from the backlog after the listener was closed
-            connection.abort()
-
-    def disconnected(self, connection: Http2Connection) -> None:
-        self.connections.discard(connection)
-        if self._last_closed is not None and not self.connections:
-            self._last_closed.set()
-
-    def _opened_undetected(self, connection: TlsDetector) -> None:
-        self._waiting.add(connection)
-        has_room = self._descriptors.has_room(connection.descriptor, connection.peer, self.loop.time())
-        if self._is_stopped or not has_room or self._is_full():
-            connection.abort()
+        super().connected(connection, descriptor)
 
     def _is_full(self) -> bool:
         """Whether there are more connections than allowed, the newest included."""
         most = self.limits.connections
-        if len(self.connections) + len(self._waiting) <= most:
+        if len(self.connections) + len(self.undetected) <= most:
             return False
         if not self._has_warned:
             _log.warning("closing new connections: %d are open, the most that are allowed", most)
@@ -172,7 +99,7 @@ class Http2Port:
     def _close_idle(self) -> None:
         self._has_warned = False
         now, idle = self.loop.time(), self.limits.idle_seconds
-        for waiting in list(self._waiting):
+        for waiting in list(self.undetected):
             if waiting.last_activity < now - PREFACE_SECONDS:
                 waiting.abort()
         for connection in list(self.connections):
