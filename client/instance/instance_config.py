@@ -13,7 +13,7 @@ import msgspec
 from pocketmq.protocol.bodies.client import MessageModel
 
 from ..connections.address_server import address_server_url
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, InvalidSetting
 from ..hooks.rpc_hooks import NamespaceRpcHook, RPCHook, StreamTypeRPCHook
 from ..settings.client_settings import DEFAULT_INSTANCE_NAME, ClientSettings, local_ip, name_servers
 from ..settings.consumer_settings import ConsumerSettings
@@ -76,6 +76,8 @@ def settings_of(kind: type[SettingsT], settings: SettingsT | None, options: Mapp
             if name not in kind.__struct_fields__:
                 raise no_setting(kind.__name__, name, kind.__struct_fields__)
         settings = kind(**options)
+    elif not isinstance(settings, kind):
+        raise InvalidSetting(f"settings must be {kind.__name__}, not {type(settings).__name__}")
     if settings.namespace is None:
         found = namespace_of_endpoint(settings.namesrv_addr or os.environ.get("NAMESRV_ADDR"))
         if found is not None:

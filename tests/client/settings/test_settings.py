@@ -8,6 +8,8 @@ from typing import Any, get_type_hints
 import msgspec
 import pytest
 from pocketmq.client.errors import InvalidSetting
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.settings.allocation import AllocateMessageQueueAveragelyByCircle
 from pocketmq.client.settings.checks import official_name
@@ -288,6 +290,19 @@ def test_a_setting_that_only_producers_use_is_refused_by_consumers():
         with pytest.raises(InvalidSetting, match="only producers choose among brokers"):
             PushConsumer("g", print, **{name: 1})
         assert name in ProducerSettings.__struct_fields__
+
+
+def test_settings_of_another_client_are_refused():
+    with pytest.raises(InvalidSetting, match="must be ProducerSettings, not PushConsumerSettings"):
+        Producer("g", settings=PushConsumerSettings())
+    with pytest.raises(InvalidSetting, match="must be PushConsumerSettings, not dict"):
+        PushConsumer("g", print, settings={})
+
+
+def test_subscription_of_any_consumer_is_a_dict():
+    for make in (PushConsumer, LitePullConsumer):
+        with pytest.raises(InvalidSetting, match="subscription='Orders': expected dict, not str"):
+            make("g", subscription="Orders")
 
 
 def test_the_repr_of_settings_names_changed_ones_and_hides_secrets():
