@@ -272,8 +272,6 @@ MASKS: dict[str, Callable[[str], str]] = {
     "wipeWritePerm": masks.without_numbers,
     "addWritePerm": masks.without_numbers,
 }
-
-
 TOOL = "TOOLS_CONSUMER"
 """A client of the tool may send its first heartbeat, after a second, while it is being shut down, and stay online."""
 FILES = "FILES"
@@ -342,12 +340,10 @@ class Content:
         self._compressed = _made(client)
 
     def words(self, line: str) -> list[str]:
-        known, real = self._hosts[2]
-        line = line.replace(FIRST_AT, f"{real}{0:016X}").replace(
-            COMPRESSED_AT, f"{real}{self._compressed:016X}"
-        )
-        for known, real in self._hosts[:2]:
-            line = line.replace(known, real)
+        (known_broker, broker), (known_name_server, name_server), (_, packed) = self._hosts
+        for name, place in ((FIRST_AT, 0), (COMPRESSED_AT, self._compressed)):
+            line = line.replace(name, f"{packed}{place:016X}")
+        line = line.replace(known_broker, broker).replace(known_name_server, name_server)
         return line.replace("FOLDER", str(self._folder)).split()
 
     def shown(self, line: str, text: str) -> str:

@@ -55,7 +55,12 @@ def _commands(tool: str, line: str, home: Path) -> Iterable[str]:
     with official, commands.with_content(official) as content:
         table = [command for command in commands.TABLE if line == "5.5" or commands.OF_55 not in command]
         answers = content.answers(_Shell(official, tool), table)
-    known = (answer for answer in answers if not any(word in answer for word in commands.GIVEN_UP))
+    known = (
+        answer
+        for command, answer in zip(table, answers, strict=True)
+        if not any(word in answer for word in commands.GIVEN_UP)
+        or (tool == "5.5" and command in commands.REFUSED)
+    )
     return "".join(known).splitlines()
 
 
