@@ -1,6 +1,7 @@
 """Pulls: what the log says of them, offsets that they carry, waiting.
 
-Checks, statuses and filters of 4.9.7 and 5.5.0 are in the recorded conversations `administration` and `groups`.
+Checks, statuses and filters of 4.9.7 and 5.5.0 are in the recorded conversations `administration` and `groups`; what
+4.9 writes down of corrected pulls is in `stored`.
 """
 
 from typing import Any, cast
@@ -13,7 +14,6 @@ from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.record import decode_records
-from pocketmq.protocol.message.topics import OFFSET_MOVED_TOPIC
 from pocketmq.store import VirtualClock
 
 from broker_fakes import (
@@ -23,7 +23,6 @@ from broker_fakes import (
     ask,
     connect,
     pull_request,
-    records,
     send,
     store_message,
     turns,
@@ -179,26 +178,3 @@ class TestWaiting:
         list(broker.pulling.waiters.scan(clock.now_ms(), clock.now_ms(), broker.store.max_offset))
         await turns()
         assert len(connection.late_answers) == 1
-
-
-class TestOffsetMovedEvent:
-    """Read from the log of an official 4.9.7; 5.5.0 wrote none."""
-
-    body = (
-        b'{"consumerGroup":"TOOLS_CONSUMER","messageQueue":{"brokerName":"broker-a","queueId":0,"topic":"admin_topic"},'
-        b'"offsetNew":3,"offsetRequest":99}'
-    )
-    properties = b"KEYS\x01TOOLS_CONSUMER\x02DELAY\x010\x02TAGS\x01TOOLS_CONSUMER"
-
-    @pytest.mark.parametrize(("emulate", "offset", "events"), [(4, 99, 1), (4, 0, 0), (4, 3, 0), (5, 99, 0)])
-    async def test_line_4_writes_down_a_corrected_pull(
-        self, broker_maker: MakeBroker, emulate: int, offset: int, events: int
-    ) -> None:
-        broker = broker_maker(emulate=emulate)
-        broker.topics.update(TopicConfig(topic_name="admin_topic", read_queue_nums=1, write_queue_nums=1))
-        for _ in range(3):
-            store_message(broker, "admin_topic")
-        request = pull_request(offset, consumer_group="TOOLS_CONSUMER", topic="admin_topic")
-        assert (await ask(broker, request)).code == {0: 0, 3: 19, 99: 21}[offset]
-        written = [(bytes(one.body), bytes(one.properties)) for one in records(broker, OFFSET_MOVED_TOPIC)]
-        assert written == [(self.body, self.properties)] * events

@@ -30,6 +30,8 @@ SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 KEY = {"UNIQ_KEY": "key"}
 ID = re.compile(r"\b[0-9A-F]{32}\b")
 PULL, VIEW = 11, 33
+LATEST_MS = 1_700_000_000_001
+"""Later than any message here is said to be born."""
 
 
 def prepared(client: RawClient) -> None:
@@ -47,9 +49,10 @@ def shown(row: Row, reply: Reply) -> str:
 
 
 def _message(one: Stored) -> str:
+    born = one.born_ms if one.born_ms < LATEST_MS else "now"
     text = ID.sub("ID", one.text).replace("\x01", "=").replace("\x02", ";")
     return (
-        f"{one.topic} {one.queue} {one.offset} flags {one.flag} {one.sys_flag} born {one.born_ms} tries {one.tries}"
+        f"{one.topic} {one.queue} {one.offset} flags {one.flag} {one.sys_flag} born {born} tries {one.tries}"
         f"{' ended' if one.prepared else ''} {one.body!r} {text}"
     )
 
@@ -59,10 +62,12 @@ def rows() -> Conversation:
     yield from _batches()
     yield from _new_topics()
     yield from _closed_topics()
+    yield from _corrected_pulls()
     yield from _direct_sends()
     halves = yield from _half_messages()
     yield from _given_back()
     yield from _ended(halves)
+    yield Row(None, PULL, pull_fields("reader", "OFFSET_MOVED_EVENT", 0, queueOffset=0, maxMsgNums=32))
 
 
 def _send(properties: Mapping[str, str], **changes: Any) -> Row:
@@ -180,6 +185,15 @@ def _closed_topics() -> Conversation:
         yield _set(brokerPermission=permission)
         for name in ("made_ordered", "made", "bad topic"):
             yield _send({}, topic=name)
+
+
+def _corrected_pulls() -> Conversation:
+    """4.9 writes an event for an offset that no message can have; it is read at the end."""
+    yield _topic("moved", 1)
+    yield from _seen(_send({}, topic="moved"))
+    yield _waited("moved", 0, 0)
+    for offset in (1, 99):
+        yield Row(None, PULL, pull_fields("reader", "moved", 0, queueOffset=offset))
 
 
 def _direct_sends() -> Conversation:
