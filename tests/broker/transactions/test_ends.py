@@ -69,6 +69,7 @@ ENDS = st.tuples(
             {"tranStateTableOffset": "99"},
             {"commitLogOffset": "7"},
             {"commitLogOffset": "x"},
+            {"commitOrRollback": "x"},
             {"fromTransactionCheck": "true"},
         )
     ),
@@ -105,6 +106,7 @@ async def played(
     return seen, stored_files(folder)
 
 
+REFUSED = ([(0, COMMIT, 0, {"commitOrRollback": "x"})], [])
 FULL = ([(number, COMMIT, 0, {}) for number in range(6)], [(MORE[0], number % 3) for number in range(6)])
 
 
@@ -112,7 +114,7 @@ FULL = ([(number, COMMIT, 0, {}) for number in range(6)], [(MORE[0], number % 3)
 @pytest.mark.parametrize("form", [JSON, ROCKETMQ])
 @settings(max_examples=6, deadline=None)
 @given(passes=st.lists(PASSES, min_size=1, max_size=6))
-@example(passes=[FULL, FULL, FULL, FULL])
+@example(passes=[FULL, FULL, REFUSED, FULL, FULL])
 def test_nothing_tells_ends_of_a_pass_from_others(emulate: int, form: int, passes: list[Any]) -> None:
     with TemporaryDirectory() as folder:
         together, alone = (
