@@ -262,6 +262,11 @@ class Connection(asyncio.Protocol):
         if has_unsent:
             self._loop.call_later(LINGER_SECONDS, self._transport.abort)
 
+    def abort(self) -> None:
+        """Close the socket at once, whether or not the peer has ended its side of TLS."""
+        if self._transport is not None:
+            self._transport.abort()
+
     @staticmethod
     def read_reply(request: Request[ReplyT], command: Command) -> ReplyT:
         """What the request returns, header fields or a body; `RequestRefused`, `UnreadableReply`."""

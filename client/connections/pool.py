@@ -146,7 +146,7 @@ class ConnectionPool:
             connection.close()
 
     async def until_lost(self) -> None:
-        """After `close`: until the sockets are closed too, or a peer has not ended its side of TLS in time."""
+        """After `close`: until the sockets are closed too. A peer that does not end its side of TLS in time is left."""
         closing = [*self._open.values(), *self._leaving]
         await until_ended(self._connecting.cancel())
         self._open.clear()
@@ -156,7 +156,9 @@ class ConnectionPool:
                 for connection in closing:
                     await connection.lost.wait()
         except TimeoutError:
-            pass
+            for connection in closing:
+                connection.abort()
+            await asyncio.sleep(0)  # the loop closes aborted sockets in its next turn
 
     async def _connect(self, address: str) -> Connection:
         try:

@@ -1,6 +1,7 @@
 """TLS: any certificate in test mode, else valid ones on both sides; against a server in this process."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -170,3 +171,24 @@ async def test_files_that_do_not_fit_are_named_at_the_start(wrong: dict[str, Any
 
 def test_without_tls_there_is_no_context() -> None:
     assert tls_context(ClientSettings()) is None
+
+
+async def test_a_peer_that_does_not_end_its_side_keeps_no_socket_open() -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(FILES / "server.pem", FILES / "server.key")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> ssl.SSLSocket:
+            return context.wrap_socket(
+                listener.accept()[0], server_side=True
+            )  # never reads what we say at the end
+
+        serving = asyncio.create_task(asyncio.to_thread(serve))
+        before = open_sockets()
+        connections = ConnectionPool(tls=context_of())
+        await connections.get(f"127.0.0.1:{listener.getsockname()[1]}")
+        with await serving:
+            assert len(open_sockets() - before) == 2
+            connections.close()
+            await connections.until_lost()
+            assert len(open_sockets() - before) == 1

@@ -57,7 +57,7 @@ FILES_FOR_4_9 = (
 )
 """Sending, consuming, leaving and administration; the others ask for what 4.9 does not have or does otherwise."""
 
-PLUGINS = ("-p", "no:cacheprovider", "-p", "no:unraisableexception")
+PLUGINS = ("-p", "no:cacheprovider")
 """Official servers never end their side of TLS: sockets outlive the loop of the last test, and would fail it."""
 
 
