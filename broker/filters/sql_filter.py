@@ -34,10 +34,11 @@ class ExpressionRefused(Exception):
 class SqlFilter:
     """One compiled expression. Keeps nothing of a message."""
 
-    __slots__ = ("_evaluate", "max_reads")
+    __slots__ = ("_evaluate", "bytes", "max_reads")
 
     def __init__(self, operand: Operand, expression: str) -> None:
         self._evaluate = operand.evaluate
+        self.bytes = 200 * len(expression)
         self.max_reads = max(_READING_CHARACTERS // len(expression), 1)
         """Messages that one read of a queue may look at: a long expression takes long for each. 800 at 100 characters,
         as many as the official limit (`maxFilterMessageSize`)."""

@@ -13,13 +13,14 @@ from typing import Final
 
 from pocketmq.protocol.requests.pull import PullMessage
 
-from ..filters.sql_filter import MessageFilter
+from ..filters.sql_filter import MessageFilter, SqlFilter
 from ..network.dispatch import Call
 from ..time.held_answers import HeldAnswers
 from ..time.timers import CallSoon
 
 MAX_CHARACTERS: Final = 128 * 1024 * 1024
-"""Of the header fields of all suspended pulls; usual ones have a few hundred."""
+"""Of the header fields of all suspended pulls; usual ones have a few hundred. A compiled expression counts as its
+bytes, once for all pulls that share it."""
 MAX_TESTS: Final = 50_000
 """Tags compared for arriving messages in one loop iteration, about 10 ms."""
 _SQL_TESTS: Final = 200_000
@@ -61,6 +62,8 @@ class PullWaiters:
             lambda waiter: waiter.answer(), call_soon, is_long=lambda waiter: waiter.wanted.sql is not None
         )
         self._tests_left = MAX_TESTS
+        self._expressions: dict[SqlFilter, int] = {}
+        """How many pulls read by each."""
         self._count = 0
         self._characters = 0
         self._earliest_ms = 0
@@ -91,6 +94,11 @@ class PullWaiters:
         self._earliest_held_ms = min(self._earliest_held_ms, waiter.deadline_ms)
         self._count += 1
         self._characters += waiter.characters
+        if sql is not None:
+            sharing = self._expressions.get(sql, 0)
+            self._expressions[sql] = sharing + 1
+            if not sharing:
+                self._characters += sql.bytes
 
     def waiting(self) -> list[PullWaiter]:
         """All suspended pulls."""
@@ -182,3 +190,10 @@ class PullWaiters:
     def _forget(self, waiter: PullWaiter) -> None:
         self._count -= 1
         self._characters -= waiter.characters
+        sql = waiter.wanted.sql
+        if sql is not None:
+            sharing = self._expressions.pop(sql) - 1
+            if sharing:
+                self._expressions[sql] = sharing
+            else:
+                self._characters -= sql.bytes

@@ -58,6 +58,24 @@ async def test_thousands_woken_at_once_leave_turns_to_others() -> None:
     assert len(waiters) == 0
 
 
+async def test_compiled_expressions_of_waiting_pulls_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = "a > 1", "a > 2"
+    monkeypatch.setattr(pull_waiters, "MAX_CHARACTERS", 200 * len(first + second))
+    waiters = PullWaiters(10_000, asyncio.get_running_loop().call_soon)
+    connection, answered = FakeConnection(), list[PullWaiter]()
+    for _ in range(3):
+        hold(waiters, connection, answered.append, first)
+        assert not waiters.is_full
+    hold(waiters, connection, answered.append, second)
+    assert waiters.is_full
+    list(waiters.scan(1000, 1000, lambda topic, queue_id: 0))
+    await turns(10)
+    assert len(answered) == 4
+    assert not waiters.is_full
+    hold(waiters, connection, answered.append, first)
+    assert not waiters.is_full
+
+
 async def test_pulls_that_come_and_go_while_the_scan_goes_on_are_kept_and_forgotten() -> None:
     waiters = PullWaiters(10_000, asyncio.get_running_loop().call_soon)
     connection, answered = FakeConnection(), list[PullWaiter]()
