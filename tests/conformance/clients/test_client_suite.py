@@ -57,9 +57,6 @@ FILES_FOR_4_9 = (
 )
 """Sending, consuming, leaving and administration; the others ask for what 4.9 does not have or does otherwise."""
 
-PLUGINS = ("-p", "no:cacheprovider")
-"""Official servers never end their side of TLS: sockets outlive the loop of the last test, and would fail it."""
-
 
 def words(side: str) -> list[str]:
     if side == "official-5.5":
@@ -103,7 +100,7 @@ def passed(server: Server, *chosen: str, **environment: str) -> int:
     """How many of the chosen tests passed; none failed."""
     with Running(
         server.namespace,
-        [sys.executable, "-m", "pytest", "-q", *PLUGINS, "--color=no", *chosen],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", *chosen],
         server.home / "run" / "client-suite.out",
         name="tests/client",
         env=clean_environment(POCKETMQ_TEST_NAMESRV=NAMESRV_ADDR, CI="true", **environment),
