@@ -162,12 +162,12 @@ async def topics(node: Node, turns: TurnMeter) -> None:
     for number in range(TOPICS):
         table._rows[f"topic-{number}"] = TopicConfig(topic_name=f"topic-{number}")
     table.update(TopicConfig(topic_name="first"))
-    await node.broker.tables.saved(table)
+    await node.broker.tables.wait_until_saved(table)
     await node.broker.cluster.registration.wait_until_sent()
     freeze_start_objects()
     async with watched(f"creating 20 topics beside {TOPICS:,}", turns, PERIOD_SECONDS):
         await clients(node, create_topics)
-        await node.broker.tables.saved(table)
+        await node.broker.tables.wait_until_saved(table)
 
 
 async def offsets(node: Node, turns: TurnMeter) -> None:
@@ -187,7 +187,7 @@ async def reports(node: Node, turns: TurnMeter) -> None:
         node.broker.groups.find_or_create(f"group-{group}")
         for queue_id in range(QUEUES):
             node.broker.offsets.commit("orders", f"group-{group}", queue_id, group)
-    await node.broker.tables.saved(node.broker.groups)
+    await node.broker.tables.wait_until_saved(node.broker.groups)
     async with watched("28, 43, 21 and 201 with 1,000 groups", turns, PERIOD_SECONDS):
         await clients(node, ask_reports)
 

@@ -191,7 +191,7 @@ async def measure(folder: Path, names: list[str], count: int) -> None:
             node.broker.topics.update(
                 TopicConfig(topic_name=topic, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
             )
-            await node.broker.tables.saved(node.broker.topics)
+            await node.broker.tables.wait_until_saved(node.broker.topics)
             await bench.feed(sends(bench, topic), MESSAGES if topic == RUNS else 1)
         await bench.prepare(heartbeat(bench))
         records = b""

@@ -122,9 +122,9 @@ class Bench:
     def settle(self) -> None:
         async def settled() -> None:
             broker = self.server.broker
-            await broker.tables.saved(broker.topics)
-            await broker.tables.saved(broker.groups)
-            await broker.tables.saved(broker.offsets)
+            await broker.tables.wait_until_saved(broker.topics)
+            await broker.tables.wait_until_saved(broker.groups)
+            await broker.tables.wait_until_saved(broker.offsets)
             await broker.cluster.registration.wait_until_sent()
 
         self.server.run(settled())
