@@ -79,6 +79,7 @@ class PopBroker:
         self._node.broker.topics.update(TopicConfig(topic_name="T", read_queue_nums=2, write_queue_nums=2))
         await self._node.broker.cluster.registration.wait_until_sent()
         watched = WatchedNodes(lambda function: function())
+        watched.begin()
         watched.attach(self._node)
         scripted = {
             "QUERY_ASSIGNMENT": self._query_assignment,

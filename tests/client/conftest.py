@@ -28,6 +28,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
 async def faults(node: Node) -> AsyncIterator[Faults]:
     """What `node` does wrong."""
     watched = WatchedNodes(lambda function: function())
+    watched.begin()
     watched.attach(node)
     yield watched.faults
     watched.faults.clear()
