@@ -16,7 +16,6 @@ from ..jobs.run import output_options, run_job
 from ..report.output_folders import replaced, write_mode
 from ..report.report import Report, Section
 from ..sql.message_input import MessageInput
-from ..sql.spark_engine import SparkFrame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 def build(spark: "SparkSession", source: MessageInput, folder: str) -> Report:
     """Write the files, and report the rows of each topic and day."""
     from pyspark.sql import functions as F
+
+    from ..sql.spark_engine import SparkFrame
 
     folder = absolute(folder)
     source.check()
