@@ -58,7 +58,8 @@ async def produce(namesrv_addr: str) -> None:
 
 async def ask(namesrv_addr: str) -> None:
     async with Requester("asks", namesrv_addr=namesrv_addr) as requester:
-        with contextlib.suppress(RequestTimeout, SendTimedOut):  # where the machine is busy even its send is late
+        # Where the machine is busy even the send is late.
+        with contextlib.suppress(RequestTimeout, SendTimedOut):
             await requester.request("T", b"anybody?", timeout_ms=50)
 
 
