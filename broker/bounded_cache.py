@@ -1,4 +1,6 @@
-"""A cache bounded by the length of its keys: what is made of a text is at most some hundred times as large.
+"""Caches: one bounded by the length of its keys, and one by their number.
+
+What is made of a text is at most some hundred times as large.
 
 `functools.lru_cache` counts entries, and one entry may be made of a text as long as a frame.
 """
@@ -40,3 +42,16 @@ class BoundedCache(Generic[KeyT, ValueT]):
         while self._length > self._max_length:
             oldest = next(iter(self._entries))
             self._length -= self._entries.pop(oldest)[1]
+
+
+class ByKind(dict[KeyT, ValueT]):
+    """What was decided, by kinds of a bounded length; all is forgotten when there are too many."""
+
+    def __init__(self, max_kinds: int) -> None:
+        super().__init__()
+        self._max_kinds = max_kinds
+
+    def keep(self, kind: KeyT, value: ValueT) -> None:
+        if len(self) >= self._max_kinds:
+            self.clear()
+        self[kind] = value

@@ -54,7 +54,6 @@ KNOWN = {
     "testing/cluster/test_cluster_grpc.py": 2,
     "testing/faults/test_effects.py": 1,
     "testing/faults/test_network.py": 6,
-    "testing/faults/test_python_client.py": 1,
     "testing/ledger/test_groups.py": 1,
     "testing/requests/test_requests.py": 1,
     "testing/server/test_clock.py": 4,

@@ -22,6 +22,7 @@ from pocketmq.protocol.requests.send import AnySend, SendBatchMessage, SendMessa
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.schema import from_fields
 
+from ..bounded_cache import ByKind
 from ..delayed.delayed_sends import ASKS, TIMING
 from ..network.dispatch import Call
 from .reply_form import ReplyForm
@@ -113,8 +114,11 @@ class Route(msgspec.Struct, gc=False, eq=False):
         return tuple([str(slot_ms) if value == SLOT else value for value in self.changes])
 
 
-class Decisions(dict[Hashable, Decision]):
-    """Those of a port, by kind; all are forgotten when there are too many."""
+class Decisions(ByKind[Hashable, Decision]):
+    """Those of a port."""
+
+    def __init__(self) -> None:
+        super().__init__(MAX_DECISIONS)
 
     def current(self, kind: Hashable, sending: Sending) -> Decision | None:
         """What holds for one more send of this kind; `None` if that has to be decided."""
@@ -127,11 +131,6 @@ class Decisions(dict[Hashable, Decision]):
         ):
             return None
         return decision
-
-    def keep(self, kind: Hashable, decision: Decision) -> None:
-        if len(self) >= MAX_DECISIONS:
-            self.clear()
-        self[kind] = decision
 
 
 def decide(sending: Sending, request: AnySend, call: Call, properties: Iterable[str]) -> Decision:

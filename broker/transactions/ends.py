@@ -11,7 +11,7 @@ the event loop.
 
 import logging
 from collections.abc import Hashable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from pocketmq.core.copies import Copy
@@ -37,6 +37,7 @@ from pocketmq.protocol.wire.schema import from_fields
 from pocketmq.store import PutStatus
 from pocketmq.store.put_values import RefusedError
 
+from ..bounded_cache import ByKind
 from ..config.broker_config import BrokerConfig
 from ..delayed.delayed import Delayed
 from ..delayed.delayed_sends import ASKS, delay_if_asked, time_if_asked
@@ -101,8 +102,8 @@ class Ends:
         self._delayed = delayed
         self._half_messages = half_messages
         self._pending: list[Pending] = []
-        self._kinds: dict[Hashable, EndKind] = {}
-        self._decisions: dict[tuple[Hashable, Hashable], Decision] = {}
+        self._kinds = ByKind[Hashable, EndKind](_MAX_KINDS)
+        self._decisions = ByKind[tuple[Hashable, Hashable], Decision](_MAX_KINDS)
         # 5.x removes the real place from the stored text, 4.9 does not.
         self._changes = _WITHOUT_PLACE if self._is_5 else ()
 
@@ -125,7 +126,7 @@ class Ends:
             connection.refuse(command, error)
             return None
         kind = EndKind(request, bool(command.flag & ONEWAY_FLAG))
-        _keep(self._kinds, end.kind, kind)
+        self._kinds.keep(end.kind, kind)
         return kind
 
     def handle_decoded(self, request: EndTransaction, call: Call) -> Held:
@@ -201,7 +202,7 @@ class Ends:
             message = self._committed_message(half, may_wait=times != _NO_TIMES)
         decision = Decision(half.queue_id, real_topic, None if message is None else message[0])
         if end.kind is not None and copy is not None and immunity is None and times == _NO_TIMES:
-            _keep(self._decisions, (end.kind, copy[0]), decision)
+            self._decisions.keep((end.kind, copy[0]), decision)
         return decision, end.queue_offset, message
 
     def _check_time(self, half: Record, immunity: str) -> None:
@@ -276,12 +277,6 @@ class Ends:
             for (topic, real_topic), sizes in stored.items():
                 self._state.statistics.count_put(topic, len(sizes), sum(sizes), sends=len(sizes))
                 self._half_messages.count_down(real_topic, len(sizes))
-
-
-def _keep(kept: dict[Any, Any], key: Hashable, value: object) -> None:
-    if len(kept) >= _MAX_KINDS:
-        kept.clear()
-    kept[key] = value
 
 
 def _confirm(kind: EndKind, end: End, connection: Connection) -> None:

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.sending import decision as decisions
 from pocketmq.broker.sending.decision import Decision, Decisions
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
@@ -173,7 +172,7 @@ async def test_messages_with_properties_of_their_own_share_a_decision(broker: Br
 async def test_no_more_decisions_are_kept_than_allowed(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decisions, "MAX_DECISIONS", 8)
+    monkeypatch.setattr(broker.sends._decisions, "_max_kinds", 8)
     wire = Wire(broker)
     for number in range(100):
         await wire.exchange(a_send(a=f"group{number}"))
