@@ -222,13 +222,15 @@ class ConsumerGroups:
         """Drop clients without heartbeat for 120 s and close their connections; due every 10 s. Yields after each
         client."""
         limit_ms = now_ms - self._expiry_ms
+        closing = set[Peer]()
         for group in list(self._groups.values()):
             for client in group.clients():
                 yield
                 connection = client.connection
                 if client.last_update_ms >= limit_ms or group.connections.get(connection) is not client:
                     continue
-                if not connection.closed:
+                if connection not in closing and not connection.closed:
+                    closing.add(connection)
                     _log.warning(
                         "consumer %r of %s sends no heartbeats: closing its connection", client, group.name
                     )

@@ -94,12 +94,14 @@ class ProducerGroups:
         """Drop clients without heartbeat for 120 s and close their connections; due every 10 s. Yields after each
         client."""
         limit_ms = now_ms - self._expiry_ms
+        closing = set[Peer]()
         for group, members in list(self._groups.items()):
             for client in list(members.values()):
                 yield
                 if client.last_update_ms >= limit_ms or members.get(client.connection) is not client:
                     continue
-                if not client.connection.closed:
+                if client.connection not in closing and not client.connection.closed:
+                    closing.add(client.connection)
                     _log.warning(
                         "producer %r of %s sends no heartbeats: closing its connection", client, group
                     )

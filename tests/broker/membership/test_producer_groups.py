@@ -1,12 +1,21 @@
 """Producers by group and by client id."""
 
 import time
+from typing import Any
 
 import pytest
 from pocketmq.broker.membership.client import Client
+from pocketmq.broker.membership.consumer_groups import ConsumerGroups
 from pocketmq.broker.membership.producer_groups import ProducerGroups
 
 from broker_fakes import FakeConnection
+
+CONSUMER: dict[str, Any] = {
+    "consume_type": "CONSUME_PASSIVELY",
+    "message_model": "CLUSTERING",
+    "consume_from_where": "CONSUME_FROM_LAST_OFFSET",
+    "subscriptions": (),
+}
 
 
 def client(connection: FakeConnection, client_id: str = "p", now_ms: int = 0) -> Client:
@@ -81,6 +90,21 @@ async def test_a_silent_producer_is_dropped_and_its_connection_closed() -> None:
     assert not lively.closed
     assert producers.find_connection("silent") is None
     assert [member.client_id for member in producers.all()["g"]] == ["lively"]
+
+
+async def test_a_silent_client_of_many_groups_is_one_line_of_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A connection is closed for its programs only when the event loop has come round."""
+    monkeypatch.setattr(FakeConnection, "close", lambda connection: None)
+    producers, consumers = ProducerGroups(), ConsumerGroups(lambda group, connections: None)
+    peer = FakeConnection(1)
+    for number in range(20):
+        producers.register(f"g{number}", client(peer))
+        consumers.register(f"g{number}", client(peer), **CONSUMER)
+    list(producers.expire(120_001))
+    list(consumers.expire(120_001))
+    assert [record.getMessage().split()[0] for record in caplog.records] == ["producer", "consumer"]
 
 
 async def test_a_closed_connection_costs_what_it_announced() -> None:
