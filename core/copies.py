@@ -21,38 +21,22 @@ _MAX_KIND_CHARACTERS: Final = 4096
 Copy = tuple[Hashable, int, int, int, memoryview, bytes]
 """(kind, queue offset, number, born timestamp ms, body, property text)"""
 
+CopyForm = tuple[tuple[str, ...], str, Changes, int, bool]
+"""(names of the properties whose values are part of the kind, name of the number, and what `properties.stored_text`
+takes besides the properties: changes, buckets, whether a separator ends them)"""
 
-def read_copies(
-    log: memoryview,
-    base: int,
-    positions: list[int],
-    names: tuple[str, ...],
-    number_name: str,
-    changes: Changes,
-    buckets: int,
-    has_final_separator: bool,
-) -> list[Copy | None]:
+
+def read_copies(log: memoryview, base: int, positions: list[int], *form: *CopyForm) -> list[Copy | None]:
     """The record at each of these log positions. `log` has the bytes of the log from position `base` on.
 
-    The kind has the values of the properties `names`, the number is the value of `number_name`; `changes` and the last
-    two arguments are those of `properties.stored_text`. None for what has to be looked at more closely: no record, one
-    of another position, properties that are not UTF-8 or lack the number, a kind longer than 4 KiB, in C also more
-    than 96 properties.
+    None for what has to be looked at more closely: no record, one of another position, properties that are not UTF-8 or
+    lack the number, a kind longer than 4 KiB, in C also more than 96 properties.
     """
-    form = names, number_name, changes, buckets, has_final_separator
     return [_read_copy(log, position - base, position, *form) for position in positions]
 
 
-def _read_copy(
-    log: memoryview,
-    at: int,
-    position: int,
-    names: tuple[str, ...],
-    number_name: str,
-    changes: Changes,
-    buckets: int,
-    has_final_separator: bool,
-) -> Copy | None:
+def _read_copy(log: memoryview, at: int, position: int, *form: *CopyForm) -> Copy | None:
+    names, number_name, changes, buckets, has_final_separator = form
     if not 0 <= at < len(log):
         return None
     try:

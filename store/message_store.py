@@ -11,8 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pocketmq.core.copies import Copy, read_copies
-from pocketmq.core.properties import Changes
+from pocketmq.core.copies import Copy, CopyForm, read_copies
 from pocketmq.protocol.message.record import MIN_RECORD_BYTES
 
 from . import layout
@@ -295,21 +294,12 @@ class MessageStore:
             return self.log.read_record(position)
         return self.log.read(position, size)
 
-    def read_copies(
-        self,
-        positions: list[int],
-        names: tuple[str, ...],
-        number_name: str,
-        changes: Changes,
-        buckets: int,
-        has_final_separator: bool,
-    ) -> list[Copy | None]:
+    def read_copies(self, positions: list[int], *form: *CopyForm) -> list[Copy | None]:
         """The records at log positions, for messages that are stored anew: `core.copies.read_copies`. None also for one
         that does not lie in the file of the first."""
         file = self.log.files.file_at(positions[0])
         if file is None or file.base < self.log.hidden_before:
             return [None] * len(positions)
-        form = names, number_name, changes, buckets, has_final_separator
         return read_copies(file.view[: file.written], file.base, positions, *form)
 
     def consume_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
