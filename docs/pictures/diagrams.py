@@ -180,6 +180,7 @@ def parts() -> str:
 SPEEDS = (
     "sync send, 64 threads, 128 B",
     "sync send, 1 thread, 128 B",
+    "own properties: sync send, 64 threads, 128 B",
     "batch of 16, 64 threads, 128 B",
     "backlog drain, push consumer",
     "transactions, 32 threads, 128 B",
@@ -199,7 +200,9 @@ def speed() -> str:
         drawing.text(290 + number * 130, 26, side, size=13)
     for number, load in enumerate(SPEEDS):
         top = 44 + number * 66
-        drawing.text(250, top + 32, load, anchor="end", size=13)
+        own, _, words = load.rpartition(": ")
+        words = f"{words.removesuffix(', 128 B')}, {own}" if own else words
+        drawing.text(250, top + 32, words, anchor="end", size=13)
         most = max(newest[load, side] for side, _ in SIDES)
         for index, (side, color) in enumerate(SIDES):
             rate = newest[load, side]
