@@ -25,76 +25,71 @@ The rooms behind this door, bottom up:
 
 TYPE_CHECKING = False  # as in `typing`, which costs more to import than all of this file
 if TYPE_CHECKING:
-    from pocketmq.protocol.bodies.client import ConsumeFromWhere as ConsumeFromWhere
-    from pocketmq.protocol.bodies.client import MessageModel as MessageModel
-    from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig as SubscriptionGroupConfig
-    from pocketmq.protocol.bodies.topic_config import TopicConfig as TopicConfig
-    from pocketmq.protocol.message.message_queue import MessageQueue as MessageQueue
+    from pocketmq.protocol.bodies.client import ConsumeFromWhere, MessageModel
+    from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+    from pocketmq.protocol.bodies.topic_config import TopicConfig
+    from pocketmq.protocol.message.message_queue import MessageQueue
 
-    from .admin.client import AdminClient as AdminClient
-    from .delivery.listeners import RetryLater as RetryLater
-    from .delivery.listeners import SuspendQueue as SuspendQueue
-    from .errors import AssignmentTimeout as AssignmentTimeout
-    from .errors import CallTimeout as CallTimeout
-    from .errors import ClientClosed as ClientClosed
-    from .errors import ClientError as ClientError
-    from .errors import InvalidArgument as InvalidArgument
-    from .errors import InvalidSetting as InvalidSetting
-    from .errors import MessageNotFound as MessageNotFound
-    from .errors import NotOnline as NotOnline
-    from .errors import NotReachable as NotReachable
-    from .errors import RequestRefused as RequestRefused
-    from .errors import RequestTimeout as RequestTimeout
-    from .errors import RouteNotFound as RouteNotFound
-    from .errors import SelectionFailed as SelectionFailed
-    from .errors import SendBufferFull as SendBufferFull
-    from .errors import SendFailed as SendFailed
-    from .errors import SendTimedOut as SendTimedOut
-    from .errors import UnreadableReply as UnreadableReply
-    from .errors import ValidationFailed as ValidationFailed
-    from .hooks.acl import AclClientRPCHook as AclClientRPCHook
-    from .hooks.hooks import CheckForbiddenContext as CheckForbiddenContext
-    from .hooks.hooks import CheckForbiddenHook as CheckForbiddenHook
-    from .hooks.hooks import ConsumeMessageContext as ConsumeMessageContext
-    from .hooks.hooks import ConsumeMessageHook as ConsumeMessageHook
-    from .hooks.hooks import EndTransactionContext as EndTransactionContext
-    from .hooks.hooks import EndTransactionHook as EndTransactionHook
-    from .hooks.hooks import FilterMessageContext as FilterMessageContext
-    from .hooks.hooks import FilterMessageHook as FilterMessageHook
-    from .hooks.hooks import SendMessageContext as SendMessageContext
-    from .hooks.hooks import SendMessageHook as SendMessageHook
-    from .hooks.rpc_hooks import RPCHook as RPCHook
-    from .hooks.trace_records import TraceContext as TraceContext
-    from .hooks.trace_records import decode_traces as decode_traces
-    from .producing.producer import Producer as Producer
-    from .producing.queue_choice import SelectByRandom as SelectByRandom
-    from .producing.queue_choice import select_by_hash as select_by_hash
-    from .producing.request_reply import Requester as Requester
-    from .producing.transaction import LocalTransactionState as LocalTransactionState
-    from .producing.transaction import TransactionProducer as TransactionProducer
-    from .producing.transaction import TransactionSendResult as TransactionSendResult
-    from .pulling.lite_pull_consumer import LitePullConsumer as LitePullConsumer
-    from .pulling.pull_consumer import PullConsumer as PullConsumer
-    from .push.push_consumer import PushConsumer as PushConsumer
-    from .settings.allocation import AllocateMessageQueueAveragely as AllocateMessageQueueAveragely
-    from .settings.allocation import (
-        AllocateMessageQueueAveragelyByCircle as AllocateMessageQueueAveragelyByCircle,
+    from .admin.client import AdminClient
+    from .delivery.listeners import RetryLater, SuspendQueue
+    from .errors import (
+        AssignmentTimeout,
+        CallTimeout,
+        ClientClosed,
+        ClientError,
+        InvalidArgument,
+        InvalidSetting,
+        MessageNotFound,
+        NotOnline,
+        NotReachable,
+        RequestRefused,
+        RequestTimeout,
+        RouteNotFound,
+        SelectionFailed,
+        SendBufferFull,
+        SendFailed,
+        SendTimedOut,
+        UnreadableReply,
+        ValidationFailed,
     )
-    from .settings.allocation import AllocateMessageQueueConsistentHash as AllocateMessageQueueConsistentHash
-    from .settings.client_settings import ClientSettings as ClientSettings
-    from .settings.consumer_settings import LitePullConsumerSettings as LitePullConsumerSettings
-    from .settings.consumer_settings import PushConsumerSettings as PushConsumerSettings
-    from .settings.producer_settings import ProducerSettings as ProducerSettings
-    from .values.listener_returns import ConsumeConcurrentlyContext as ConsumeConcurrentlyContext
-    from .values.listener_returns import ConsumeConcurrentlyStatus as ConsumeConcurrentlyStatus
-    from .values.listener_returns import ConsumeOrderlyContext as ConsumeOrderlyContext
-    from .values.listener_returns import ConsumeOrderlyStatus as ConsumeOrderlyStatus
-    from .values.message import Message as Message
-    from .values.message import MessageExt as MessageExt
-    from .values.results import PullResult as PullResult
-    from .values.results import PullStatus as PullStatus
-    from .values.results import SendResult as SendResult
-    from .values.results import SendStatus as SendStatus
+    from .hooks.acl import AclClientRPCHook
+    from .hooks.hooks import (
+        CheckForbiddenContext,
+        CheckForbiddenHook,
+        ConsumeMessageContext,
+        ConsumeMessageHook,
+        EndTransactionContext,
+        EndTransactionHook,
+        FilterMessageContext,
+        FilterMessageHook,
+        SendMessageContext,
+        SendMessageHook,
+    )
+    from .hooks.rpc_hooks import RPCHook
+    from .hooks.trace_records import TraceContext, decode_traces
+    from .producing.producer import Producer
+    from .producing.queue_choice import SelectByRandom, select_by_hash
+    from .producing.request_reply import Requester
+    from .producing.transaction import LocalTransactionState, TransactionProducer, TransactionSendResult
+    from .pulling.lite_pull_consumer import LitePullConsumer
+    from .pulling.pull_consumer import PullConsumer
+    from .push.push_consumer import PushConsumer
+    from .settings.allocation import (
+        AllocateMessageQueueAveragely,
+        AllocateMessageQueueAveragelyByCircle,
+        AllocateMessageQueueConsistentHash,
+    )
+    from .settings.client_settings import ClientSettings
+    from .settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
+    from .settings.producer_settings import ProducerSettings
+    from .values.listener_returns import (
+        ConsumeConcurrentlyContext,
+        ConsumeConcurrentlyStatus,
+        ConsumeOrderlyContext,
+        ConsumeOrderlyStatus,
+    )
+    from .values.message import Message, MessageExt
+    from .values.results import PullResult, PullStatus, SendResult, SendStatus
 
 _NAMES = {
     "admin.client": "AdminClient",
@@ -132,7 +127,75 @@ _NAMES = {
 """Each file of this package, or module of another, and the names that come from it."""
 _FILE_OF = {name: file for file, names in _NAMES.items() for name in names.split()}
 
-__all__ = sorted(_FILE_OF)  # one table says every name once
+__all__ = [
+    "AclClientRPCHook",
+    "AdminClient",
+    "AllocateMessageQueueAveragely",
+    "AllocateMessageQueueAveragelyByCircle",
+    "AllocateMessageQueueConsistentHash",
+    "AssignmentTimeout",
+    "CallTimeout",
+    "CheckForbiddenContext",
+    "CheckForbiddenHook",
+    "ClientClosed",
+    "ClientError",
+    "ClientSettings",
+    "ConsumeConcurrentlyContext",
+    "ConsumeConcurrentlyStatus",
+    "ConsumeFromWhere",
+    "ConsumeMessageContext",
+    "ConsumeMessageHook",
+    "ConsumeOrderlyContext",
+    "ConsumeOrderlyStatus",
+    "EndTransactionContext",
+    "EndTransactionHook",
+    "FilterMessageContext",
+    "FilterMessageHook",
+    "InvalidArgument",
+    "InvalidSetting",
+    "LitePullConsumer",
+    "LitePullConsumerSettings",
+    "LocalTransactionState",
+    "Message",
+    "MessageExt",
+    "MessageModel",
+    "MessageNotFound",
+    "MessageQueue",
+    "NotOnline",
+    "NotReachable",
+    "Producer",
+    "ProducerSettings",
+    "PullConsumer",
+    "PullResult",
+    "PullStatus",
+    "PushConsumer",
+    "PushConsumerSettings",
+    "RPCHook",
+    "RequestRefused",
+    "RequestTimeout",
+    "Requester",
+    "RetryLater",
+    "RouteNotFound",
+    "SelectByRandom",
+    "SelectionFailed",
+    "SendBufferFull",
+    "SendFailed",
+    "SendMessageContext",
+    "SendMessageHook",
+    "SendResult",
+    "SendStatus",
+    "SendTimedOut",
+    "SubscriptionGroupConfig",
+    "SuspendQueue",
+    "TopicConfig",
+    "TraceContext",
+    "TransactionProducer",
+    "TransactionSendResult",
+    "UnreadableReply",
+    "ValidationFailed",
+    "decode_traces",
+    "select_by_hash",
+]
 
 
 def __getattr__(name: str) -> object:
