@@ -2,6 +2,6 @@
 
 import sys
 
-from pocketmq.cli.main import main
+from pocketmq.cli.__main__ import run
 
-main(["serve", *sys.argv[1:]], prog_name="pocketmq")
+run(["serve", *sys.argv[1:]])

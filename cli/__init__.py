@@ -18,5 +18,5 @@ bench/              load, and how fast it was answered
 store_command.py    store check, store show
 pipeline/           jobs over topics, stores and journals
 completion.py       TAB in a shell
-__main__.py         `python -m pocketmq.cli`
+__main__.py         where the program begins
 """

@@ -1,13 +1,17 @@
 """The program's help: it lists each command with its own summary, and imports none of them."""
 
+import os
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
+from pocketmq.cli.__main__ import run
 from pocketmq.cli.main import COMMANDS, Entry, main
+from pocketmq.cli.mistakes import INTERRUPTED
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -48,6 +52,41 @@ def test_ctrl_c_in_an_import_ends_the_program_wherever_it_arrives(
     monkeypatch.setitem(COMMANDS, "interrupted", Entry("interrupted_import:command", ""))
     result = CliRunner().invoke(main, ["interrupted"])
     assert (result.exit_code, result.output.strip()) == (130, "")
+
+
+INTERRUPTIONS = {
+    "raised": "raise KeyboardInterrupt\n",
+    "arrived": "import os, signal; os.kill(os.getpid(), signal.SIGINT)\n",
+    "arrived where Python loses it": (
+        "import os, signal, weakref\n"
+        "class Lock: pass\n"
+        "lock = Lock()\n"
+        "freed = weakref.ref(lock, lambda _: os.kill(os.getpid(), signal.SIGINT))\n"
+        "del lock\n"
+    ),
+}
+
+
+@pytest.mark.usefixtures("ctrl_c_as_on_a_terminal")
+@pytest.mark.parametrize("program", ["pocketmq.cli", "pocketmq.broker"])
+@pytest.mark.parametrize("interruption", INTERRUPTIONS.values(), ids=INTERRUPTIONS)
+def test_ctrl_c_before_the_program_is_imported_ends_it_without_a_stack(
+    program: str, interruption: str, tmp_path: Path
+) -> None:
+    (tmp_path / "click.py").write_text(interruption)  # the first thing that it imports
+    ran = subprocess.run(
+        [sys.executable, "-m", program, "--version"],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (INTERRUPTED, "", "")
+
+
+def test_the_installed_program_begins_where_ctrl_c_is_caught() -> None:
+    (entry,) = entry_points(group="console_scripts", name="pocketmq")
+    assert entry.load() is run
 
 
 def test_completion_lists_commands_and_imports_none() -> None:
