@@ -4,13 +4,15 @@ Each queue is copied in its order to one queue of the other cluster, with keys, 
 position is the offset of group `pocketmq-mirror-NAME` in the source, so lag tools show how far it is, and a second run
 continues. What was in flight when a mirror was killed is looked for in the target, and not sent again. A topic that the
 target lacks is created there. Queues of a broker that does not answer wait for it, the others go on; with `--once` the
-mirror ends after `WAIT_SECONDS` of that. Needs neither an engine nor Spark.
+mirror ends after `WAIT_SECONDS` of that. A mirror waits `LEASE_SECONDS` for another of its name to end, and takes over
+if that one was killed. Needs neither an engine nor Spark.
 
 `--map FILE` writes down which offset became which. With `--groups` the offsets of these consumer groups are translated
 and committed in the target after each round, never backwards, so that their consumers can move: end them here, wait for
 the next round, start them there. From then on their offsets are left alone.
 """
 
+import logging
 import sys
 import threading
 import time
@@ -35,10 +37,14 @@ from .replay import with_other_keys
 if TYPE_CHECKING:
     from .mirroring import Mirroring
 
+_log = logging.getLogger("pocketmq.pipeline")
+
 GROUP_PREFIX: Final = "pocketmq-mirror-"
 PAUSE_SECONDS: Final = 1.0
 WAIT_SECONDS: Final = 60.0
 """How long `--once` waits for a broker that does not answer."""
+LEASE_SECONDS: Final = 65.0
+"""How long a mirror waits for the lease: the lock of one that was killed ends after 60."""
 SAY_SECONDS: Final = 10.0
 """Between two lines of progress."""
 
@@ -88,17 +94,19 @@ class Mirror(msgspec.Struct, frozen=True, kw_only=True):
 def build(mirror: Mirror, ended: threading.Event, *, is_quiet: bool = True) -> Report:
     """Copy until `ended` is set, or with `is_once` until everything is copied, and report how much.
 
-    `PipelineError` if a mirror of this name copies one of the topics on this machine already: they share a position,
-    and both would copy everything.
+    `PipelineError` if a mirror of this name copies one of the topics already: they share a position, and both would
+    copy everything. One on this machine is known at once, and what it had locked when it was killed is its
+    successor's.
     """
     with ExitStack() as stack:
+        owner = ""
         for topic in sorted(mirror.topic_names()):
             what = f"mirror {mirror.name} of {topic} from {mirror.namesrv_addr}"
-            stack.enter_context(only_one(what, what))
-        return _mirror(mirror, ended, is_quiet=is_quiet)
+            owner = stack.enter_context(only_one(what, what))
+        return _mirror(mirror, owner, ended, is_quiet=is_quiet)
 
 
-def _mirror(mirror: Mirror, ended: threading.Event, *, is_quiet: bool) -> Report:
+def _mirror(mirror: Mirror, owner: str, ended: threading.Event, *, is_quiet: bool) -> Report:
     import pyarrow as pa
 
     from ..sql.arrow_frame import frame_of_rows
@@ -111,6 +119,7 @@ def _mirror(mirror: Mirror, ended: threading.Event, *, is_quiet: bool) -> Report
         Side(mirror.namesrv_addr, mirror.access),
         Side(mirror.target_namesrv_addr, target_access),
         group=f"{GROUP_PREFIX}{mirror.name}",
+        owner=owner,
         starts_at_end=mirror.starts_at_end,
         offsets=OffsetMap(None if mirror.map_file is None else Path(mirror.map_file)),
     )
@@ -149,10 +158,23 @@ def _mirror(mirror: Mirror, ended: threading.Event, *, is_quiet: bool) -> Report
 
 def _run(mirroring: "Mirroring", mirror: Mirror, ended: threading.Event, *, is_quiet: bool) -> int:
     """Round after round; the number of group offsets that are known in the target."""
+    from .mirror_lease import LeaseLost
+
     moved = 0
-    said_at = answered_at = time.monotonic()
+    said_at = answered_at = had_lease_at = time.monotonic()
+    is_waiting = False
     while not ended.is_set():
-        done = mirroring.round(ended.is_set)
+        try:
+            done = mirroring.round(ended.is_set)
+        except LeaseLost as error:
+            if time.monotonic() - had_lease_at > LEASE_SECONDS:
+                raise
+            if not is_waiting:
+                _log.warning("waiting %g s for the lease: %s", LEASE_SECONDS, error)
+            is_waiting = True
+            ended.wait(PAUSE_SECONDS)
+            continue
+        had_lease_at, is_waiting = time.monotonic(), False
         if mirror.groups:
             moved = mirroring.move_groups(names_in(mirror.groups))
         now = time.monotonic()

@@ -6,6 +6,7 @@
 
 A request without an answer is not sent again at once, and neither is what a killed mirror had in flight: the target
 may have stored it. The mirror looks for it (`mirror_recovery.py`), and goes on after the last copy that it finds.
+It sends only while it has the lease of a queue (`mirror_lease.py`).
 Queues of a broker that does not answer wait for it; the others go on. While a source broker has no master, what its
 slave holds is copied.
 """
@@ -32,6 +33,7 @@ from ..planning.ranges import Bounds, QueueBounds, Range
 from ..planning.topic_options import SourceOptions
 from ..records.columns import MESSAGE_COLUMNS, arrow_schema
 from .copies import ATTEMPTS, BATCH_BYTES, COLUMNS, Copy, copies_of
+from .mirror_lease import MirrorLease
 from .mirror_positions import SOURCE, TARGET, MirrorPositions, SideUnreachable, asking
 from .mirror_queues import QueuePairs, Side
 from .mirror_recovery import found_copies, ids_of, search_begin
@@ -55,8 +57,9 @@ class Mirroring:
     """Copies topics from one cluster to another, round by round. Not thread-safe."""
 
     def __init__(
-        self, source: Side, target: Side, *, group: str, starts_at_end: bool, offsets: OffsetMap
+        self, source: Side, target: Side, *, group: str, owner: str, starts_at_end: bool, offsets: OffsetMap
     ) -> None:
+        """`owner` is this mirror's name in the locks of queues."""
         self._group = group
         self._starts_at_end = starts_at_end
         self._map = offsets
@@ -72,8 +75,9 @@ class Mirroring:
             for side in (source, target)
         )
         self._positions = MirrorPositions(self._source, self._target, group)
+        self._lease = MirrorLease(self._source, group, owner)
         self._sure: set[Queue] = set()
-        """Queues of the source all of whose copies were acknowledged."""
+        """Queues of the source all of whose copies were acknowledged, and that no other mirror had since."""
         self._target_bounds: dict[Queue, QueueBounds] = {}
         """What the target queues of this round's unsure queues hold, as far as they were asked together."""
         self._most_bytes: dict[str, int] = {}
@@ -92,28 +96,44 @@ class Mirroring:
         """Messages of each topic that the target already had: they were in flight when a mirror was killed."""
 
     def close(self) -> None:
-        """Close the connections of both sides."""
+        """Give the lease back, and close the connections of both sides."""
+        self._lease.release()
         self._target.close()
         with self._source.closing():
             pass
 
     def round(self, is_ended: Callable[[], bool] = lambda: False) -> int:
-        """Copy at most `STEP` messages of each queue. Returns how many were copied, or found in the target."""
+        """Copy at most `STEP` messages of each queue. Returns how many were copied, or found in the target.
+
+        `LeaseLost` if another mirror has a queue, or may have had it.
+        """
         away_before, self.away = self.away, {}
         done_before = self.copied.total() + self.found.total()
         bounds = self._bounds()
         self.slaves = {queue.broker_name for queue, held in bounds.items() if held.is_of_slave}
+        new, unlocked = self._lease.take(bounds)
+        self._sure -= new
+        self.away |= {(SOURCE, broker_name): error for broker_name, error in unlocked.items()}
         try:
             parts = self._new_parts(bounds, is_ended)
             # Before anything is sent: a mirror that is killed in its first round then knows that it must look.
             if self._positions.has_uncommitted:
-                self._positions.commit(self.away, self.slaves)
+                self._commit()
             self._source.run(self._copy_parts(parts, is_ended))
         finally:
-            self._positions.commit(self.away, self.slaves)
+            self._commit()
         self._positions.end_round()
         self._say_what_changed(away_before)
         return self.copied.total() + self.found.total() - done_before
+
+    def _commit(self) -> None:
+        """Commit the positions of the queues that are surely this mirror's."""
+        lost = {
+            (SOURCE, queue.broker_name)
+            for queue in self.queues.pairs
+            if not self._lease.is_sure(queue.broker_name)
+        }
+        self._positions.commit(lost | self.away.keys(), self.slaves)
 
     def _bounds(self) -> Bounds:
         """What the queues hold whose broker answers."""
@@ -175,7 +195,12 @@ class Mirroring:
                 except SideUnreachable as error:
                     self._keep_away(part.queue, target, error)
 
-        results = await asyncio.gather(*(copy(*one) for one in parts.items()), return_exceptions=True)
+        keeping = asyncio.create_task(self._lease.keep())
+        try:
+            results = await asyncio.gather(*(copy(*one) for one in parts.items()), return_exceptions=True)
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
         for failure in filter(None, results):
             raise failure
 
@@ -204,6 +229,7 @@ class Mirroring:
         self, part: Range, source: QueueBounds, target: Queue, *, is_first_run: bool
     ) -> int:
         """Pass over the messages that the target already has; the next message to copy."""
+        self._source.run(self._lease.renew())
         held = self._target_bounds.get(target)
         if held is None:
             with asking(TARGET):
@@ -301,6 +327,7 @@ class Mirroring:
                 def told(place: Queue, offset: int, copy: Copy = copy) -> None:
                     stored.append((copy.first, copy.stop, place, offset))
 
+                self._lease.check(queue)
                 with asking(TARGET):
                     await sender.deliver(copy.request(sender, target.topic), copy.body, target, told)
         except PipelineError as error:

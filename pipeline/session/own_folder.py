@@ -5,6 +5,7 @@ Not in the temporary folder: what has a name there that others can guess, others
 
 import hashlib
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,26 +31,29 @@ def write_own(path: Path, text: str, mode: int) -> None:
 
 
 @contextmanager
-def only_one(key: str, what: str) -> Iterator[None]:
-    """Inside the `with`, no other process of this user on this machine is inside one with the same key.
+def only_one(key: str, what: str) -> Iterator[str]:
+    """Inside the `with`, no other process of this user on this machine is inside one with the same key. Gives a random
+    text that every process of this key gets.
 
     `PipelineError` if one is. A process that is killed is no longer inside.
     """
     try:
         import fcntl
     except ImportError:  # Windows
-        yield
+        yield secrets.token_hex(8)
         return
     folder = own_folder()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     name = hashlib.blake2b(key.encode(), digest_size=8).hexdigest()
     with open(folder / f"{name}.lock", "a+", encoding="utf-8") as file:
+        file.seek(0)
+        process, _, text = file.read().partition(" ")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            file.seek(0)
-            raise PipelineError(f"{what} runs already, as process {file.read() or '?'}") from error
+            raise PipelineError(f"{what} runs already, as process {process or '?'}") from error
+        text = text or secrets.token_hex(8)
         file.truncate(0)
-        file.write(str(os.getpid()))
+        file.write(f"{os.getpid()} {text}")
         file.flush()
-        yield
+        yield text
