@@ -5,16 +5,19 @@
 Not a test: `test_pipeline.py` runs it.
 """
 
+import asyncio
 import json
+import re
 import sys
 import time
 from typing import Any, Final
 
 import pyarrow as pa
 from pocketmq.pipeline.brokers.batch_sender import BatchSender
-from pocketmq.pipeline.brokers.broker_client import shared_client
+from pocketmq.pipeline.brokers.broker_client import BrokerClient, shared_client
 from pocketmq.pipeline.brokers.range_reader import RangeReader
 from pocketmq.pipeline.brokers.read_planner import Planner
+from pocketmq.pipeline.moving.mirror_lease import LeaseLost, MirrorLease
 from pocketmq.pipeline.planning.positions import Offsets, Queue
 from pocketmq.pipeline.planning.topic_options import read_source_options
 from pocketmq.pipeline.records.batch_encoder import bodies_of, elements, property_texts, row_ids
@@ -67,6 +70,22 @@ def wait_for(planner: Planner, count: int) -> tuple[list[Queue], Offsets]:
         time.sleep(0.05)
 
 
+def leases(queues: list[Queue]) -> list[str]:
+    """What two mirrors of one name are told: the first, the second, and the second once the first has ended."""
+    with BrokerClient(NAMESRV_ADDR).closing() as one, BrokerClient(NAMESRV_ADDR).closing() as other:
+        first, second = MirrorLease(one, GROUP, "first"), MirrorLease(other, GROUP, "second")
+        said = ["all" if first.take(queues) == (set(queues), {}) else "some"]
+        for _ in range(50):
+            try:
+                said.append("all" if second.take(queues) == (set(queues), {}) else "some")
+                break
+            except LeaseLost as error:
+                said += re.findall(r"#(first) at 127.0.0.1:\d+;", str(error))[len(said) - 1 :]
+                first.release()
+                one.run(asyncio.sleep(0.1))
+        return said
+
+
 def found(topic: str, count: int) -> dict[str, Any]:
     send(topic, count)
     planner = Planner(
@@ -87,6 +106,7 @@ def found(topic: str, count: int) -> dict[str, Any]:
         "split": len(read(topic, maxRecordsPerPartition="7")),
         "large_pulls": len(read(topic, pullBatchSize="1000")),
         "committed": committed == ends,
+        "leases": leases(queues),
         "later": len(
             read(topic, startingTimestamp="4000000000000", startingOffsetsByTimestampStrategy="latest")
         ),

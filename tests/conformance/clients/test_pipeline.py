@@ -1,4 +1,4 @@
-"""The pipeline's broker client and store scan: the same test on ours, official 4.9.7 and official 5.5.0.
+"""The pipeline's broker client, lease and store scan: the same test on ours, official 4.9.7 and official 5.5.0.
 
 Also the report about two Java consumers and a Python one, made from our broker's journal. `pipeline_program.py` runs
 inside the server's namespace.
@@ -47,6 +47,7 @@ def test_sent_messages_are_read_from_the_broker_and_from_its_files(
         "split": COUNT,
         "large_pulls": COUNT,
         "committed": True,
+        "leases": ["all", "first", "all"],
         "later": 0,
     }
     _check_files(side.store, topic)
