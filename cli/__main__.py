@@ -14,9 +14,7 @@ def run(words: list[str] | None = None) -> None:
     interrupted = 130  # as `mistakes.INTERRUPTED`, which needs imports
     try:
         is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        if (
-            is_default
-        ):  # nothing is open yet; and Python loses some of the exceptions that are raised in an import
+        if is_default:  # nothing is open yet; and Python loses some exceptions that are raised in an import
             signal.signal(signal.SIGINT, lambda number, frame: os._exit(interrupted))
         from .main import main
 
