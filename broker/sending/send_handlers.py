@@ -318,10 +318,14 @@ def _is_half(sending: Sending, request: AnySend, message: NewMessage) -> bool:
 
 
 def _choose_queue(message: NewMessage, topic_config: TopicConfig) -> None:
-    """Choose the queue whose number is the priority of the message, or the last one if the priority is higher (5.5)."""
+    """Choose the queue whose number is the priority of the message, or the last one if the priority is higher (5.5).
+
+    A priority that is no such number changes nothing; that of a message whose queue or time is chosen otherwise is
+    removed."""
     text, *steered = values_in(message, _OF_PRIORITY)
-    priority = None if text is None else parse_number(text, 0, INT_MAX)
-    if priority is None or any(value is not None for value in steered):
+    if any(value is not None for value in steered):
         message.changes = (*(message.changes or ()), names.PRIORITY, None)
-    else:
+        return
+    priority = parse_number(text or "", 0, INT_MAX)
+    if priority is not None:
         message.queue_id = min(priority, topic_config.write_queue_nums - 1)

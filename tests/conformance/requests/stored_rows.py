@@ -116,7 +116,7 @@ def _sends() -> Conversation:
         yield from _seen(_send({}, **changes))
     yield from _seen(_send({"INNER_NUM": "2"}))
     yield from _seen(_send({"TIMER_DELAY_SEC": "x"}, sysFlag=0x80))
-    for priority in ("2", "9"):
+    for priority in ("2", "9", "abc", "-1", "2147483648", " 3", "+1", "", "1.5", "\u0663"):
         yield from _seen(_send({"_SYS_MSG_PRIORITY_": priority}))
     yield from _seen(_send({"_SYS_MSG_PRIORITY_": "2", "__SHARDINGKEY": "k"}))
     timers = {"TIMER_DELAY_SEC": "77", "TIMER_DELIVER_MS": "5", "TIMER_DELAY_MS": "9"}
