@@ -44,16 +44,21 @@ class ReceiptHandle(msgspec.Struct, frozen=True, gc=False):
         return self.receipt.visible_again_ms <= now_ms
 
     def changed(self, pop_time_ms: int, invisible_time_ms: int, *, is_strict: bool) -> "ReceiptHandle":
-        """The handle after the invisible time was changed.
+        """The handle after the invisible time was changed. The message has a checkpoint of its own now, which starts
+        with it; an orderly one keeps its pop.
 
-        The official proxy in LOCAL mode writes 0 as the position, and the old position behind it. So a dead letter is
-        then a copy of whichever record begins the log. Only a strict endpoint does the same.
+        The official proxy in LOCAL mode keeps the start offset of the receive: an ack of a message that was not the
+        first one is answered, finds no checkpoint, and the message is delivered again. And it writes 0 as the position,
+        and the old position behind it: a dead letter is then a copy of whichever record begins the log. Only a strict
+        endpoint does the same.
         """
         receipt = msgspec.structs.replace(
             self.receipt, pop_time_ms=pop_time_ms, invisible_time_ms=invisible_time_ms
         )
         if is_strict:
             return ReceiptHandle(receipt, 0, f" {self.position}")
+        if not receipt.is_ordered:
+            receipt = msgspec.structs.replace(receipt, start_offset=receipt.offset)
         return ReceiptHandle(receipt, self.position)
 
 

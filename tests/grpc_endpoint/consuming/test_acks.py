@@ -152,6 +152,20 @@ async def test_a_changed_time_starts_now_and_its_handle_keeps_the_place(
     assert consumers.ack(("id-m0", handle)).status == (Code.OK, "OK")
 
 
+@pytest.mark.parametrize("is_strict", [False, True])
+async def test_an_ack_by_a_changed_handle_counts_for_each_message_of_a_receive(
+    make_consumers: Any, is_strict: bool
+) -> None:
+    """A strict endpoint loses the acks of all but the first, as the official proxy."""
+    consumers: Consumers = make_consumers(grpc_strict=is_strict)
+    handles = consumers.receive(batch_size=3, invisible=10).handles
+    for number, handle in enumerate(handles):
+        changed = consumers.change(f"id-m{number}", handle, 20).reply.receipt_handle
+        assert consumers.ack((f"id-m{number}", changed)).status == (Code.OK, "OK")
+    consumers.pass_time(30)
+    assert sorted(consumers.receive().bodies) == (["m1", "m2", "m3"] if is_strict else ["m3"])
+
+
 async def test_the_handle_of_a_strict_endpoint_loses_its_place(make_consumers: Any) -> None:
     strict: Consumers = make_consumers(grpc_strict=True)
     handle = strict.receive(batch_size=2, invisible=10).handles[1]

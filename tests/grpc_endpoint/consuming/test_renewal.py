@@ -28,6 +28,17 @@ async def test_a_message_that_a_client_holds_is_not_delivered_again(consumers: C
     assert consumers.receive().bodies == ["m2", "m3"]
 
 
+async def test_a_renewed_message_that_was_not_the_first_of_its_receive_can_be_acknowledged(
+    consumers: Consumers,
+) -> None:
+    asked = consumers.receive(batch_size=3)
+    consumers.pass_time(300)
+    for number, handle in enumerate(asked.handles):
+        assert consumers.ack((f"id-m{number}", handle)).status == (Code.OK, "OK")
+    consumers.pass_time(800)
+    assert consumers.receive().bodies == ["m3"]
+
+
 async def test_each_renewal_is_for_longer(consumers: Consumers, clock: VirtualClock) -> None:
     consumers.receive(batch_size=1)
     seen = []
