@@ -27,6 +27,7 @@ Connect = Callable[[str], Awaitable[Connection]]
 
 class NameServerLink:
     """`known` is the number of the last change of a topic that the name server was sent; `None` if it needs all topics.
+    `sending` is the number of the last change in the registration that is under way.
 
     `lock` is held while topics are sent, so that data versions are sent one after the other. `change` is the task that
     sends changed topics.
@@ -35,6 +36,7 @@ class NameServerLink:
     def __init__(self, connect: Connect, address: str) -> None:
         self.address = address
         self.known: int | None = None
+        self.sending: int | None = None
         self.lock = asyncio.Lock()
         self.change: asyncio.Task[None] | None = None
         self._connect = connect

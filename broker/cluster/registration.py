@@ -147,6 +147,7 @@ class Registration:
 
     async def _register_locked(self, link: NameServerLink) -> None:
         topics, number = dict(self._state.topics.topics), self._last_change
+        link.sending = number
         try:
             for part in _parts(topics):
                 await self._send(link, part)
@@ -156,6 +157,8 @@ class Registration:
         except (Refusal, ProtocolError) as error:
             link.known = None
             _log.warning("name server %s refused our registration: %s", link.address, error)
+        finally:
+            link.sending = None
 
     async def _is_behind(self, link: NameServerLink) -> bool:
         """Whether a name server lacks this data version of the topics; if it does not answer, True."""
@@ -184,8 +187,8 @@ class Registration:
             self._last_change += 1
             self._changes.pop(name, None)
             self._changes[name] = self._last_change
-        sent = [link.known for link in self._links.values() if link.known is not None]
-        sent_everywhere = min(sent, default=self._last_change)
+        numbers = [number for link in self._links.values() for number in (link.known, link.sending)]
+        sent_everywhere = min((number for number in numbers if number is not None), default=self._last_change)
         while self._changes and next(iter(self._changes.values())) <= sent_everywhere:
             del self._changes[next(iter(self._changes))]
         for link in self._links.values():

@@ -174,6 +174,33 @@ async def test_name_server_that_is_down_holds_up_neither_the_start_nor_the_other
     assert len([one for one in caplog.records if "is back" in one.message]) == 1
 
 
+async def test_topics_made_while_a_name_server_is_slow_to_accept_are_sent_to_it(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were sent to the others and forgotten; a 4.x name server then had the data version, and not the topics."""
+    quick, slow = cluster.servers
+    running = cluster.make()
+    accepts, connect = asyncio.Event(), running.registration._connect
+
+    async def connect_late(address: str) -> Connection:
+        if address == slow.address:
+            await accepts.wait()
+        return await connect(address)
+
+    monkeypatch.setattr(running.registration, "_connect", connect_late)
+    starting = asyncio.create_task(running.registration.start())
+    await until(lambda: queue_at(quick, "TBW102"))
+    for name in ("one", "two"):
+        running.create(name)
+        await until(lambda name=name: queue_at(quick, name))
+    accepts.set()
+    await starting
+    running.create("three")
+    await until(lambda: queue_at(slow, "three"))
+    assert queue_at(slow, "one") is not None
+    assert queue_at(slow, "two") is not None
+
+
 async def test_stop_leaves_the_route_tables(cluster: Cluster) -> None:
     running = await cluster.start()
     await running.registration.stop()
