@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 from pocketmq.client.errors import ClientError, RequestRefused
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
@@ -32,11 +33,11 @@ from ..planning.positions import Offsets, Queue
 from ..planning.ranges import Bounds, QueueBounds, Range
 from ..planning.topic_options import SourceOptions
 from ..records.columns import MESSAGE_COLUMNS, arrow_schema
-from .copies import ATTEMPTS, BATCH_BYTES, COLUMNS, Copy, copies_of
+from .copies import ATTEMPTS, BATCH_BYTES, BATCH_ROWS, COLUMNS, Copy, copies_of
 from .mirror_lease import MirrorLease
 from .mirror_positions import SOURCE, TARGET, MirrorPositions, SideUnreachable, asking
 from .mirror_queues import QueuePairs, Side
-from .mirror_recovery import found_copies, ids_of, search_begin
+from .mirror_recovery import MAX_SCANNED, found_copies, ids_of, search_begin
 from .offset_map import OffsetMap, Piece, joined
 
 _log = logging.getLogger("pocketmq.pipeline")
@@ -45,9 +46,12 @@ SEND_MS: Final = 10_000
 ROUND_MS: Final = 2_000
 """How long a round waits for a broker. Then its queues wait for the next round."""
 STEP: Final = 20_000
-"""Messages of a queue that a round copies."""
+"""Messages of a queue that a round copies; three times as many if there are few queues."""
+FEW_QUEUES: Final = 4
 QUEUES_AT_ONCE: Final = 16
 """Queues that are copied side by side. The requests of one queue wait for each other, which keeps its order."""
+PULLS_AT_ONCE: Final = 256
+"""Pulls of all queues that are in flight: 16 of each of 16 queues, all of them of a single one."""
 MIN_BYTES: Final = 8 * 1024
 """Below this size of a request messages are sent one by one."""
 READ: Final = (*COLUMNS, ATTEMPTS, "queueOffset")
@@ -71,6 +75,7 @@ class Mirroring:
                 access=side.access,
                 fail_on_data_loss=False,
                 retry_timeout_ms=ROUND_MS,
+                decode_rows=BATCH_ROWS,
             )
             for side in (source, target)
         )
@@ -103,7 +108,7 @@ class Mirroring:
             pass
 
     def round(self, is_ended: Callable[[], bool] = lambda: False) -> int:
-        """Copy at most `STEP` messages of each queue. Returns how many were copied, or found in the target.
+        """Copy some messages of each queue. Returns how many were copied, or found in the target.
 
         `LeaseLost` if another mirror has a queue, or may have had it.
         """
@@ -185,13 +190,14 @@ class Mirroring:
     async def _copy_parts(self, parts: Mapping[Range, Queue], is_ended: Callable[[], bool]) -> None:
         """Copy parts of queues side by side. The first error is raised when all of them have ended."""
         limit = asyncio.Semaphore(QUEUES_AT_ONCE)
+        at_once = max(1, min(len(parts), QUEUES_AT_ONCE))
 
         async def copy(part: Range, target: Queue) -> None:
             async with limit:
                 if is_ended() or self._is_away(part.queue, target):
                     return
                 try:
-                    await self._copy(part, target, is_ended)
+                    await self._copy(part, target, at_once, is_ended)
                 except SideUnreachable as error:
                     self._keep_away(part.queue, target, error)
 
@@ -218,12 +224,18 @@ class Mirroring:
             self.lost[queue.topic] += held.low - position
             position = held.low
             self._positions.advance(queue, position)
-        end = min(held.high, position + STEP)
+        end = min(held.high, position + self._step(target))
         if end > position and queue not in self._sure:
             position = self._skip_existing_copies(
                 Range(queue, position, end), held, target, is_first_run=is_first_run
             )
         return Range(queue, position, end) if end > position else None
+
+    def _step(self, target: Queue) -> int:
+        """How many messages a round copies of a queue. A mirror that was killed within it finds its copies."""
+        of_all = self.queues.pairs.values()
+        step = 3 * STEP if len(of_all) <= FEW_QUEUES else STEP
+        return min(step, MAX_SCANNED // sum(each == target for each in of_all))
 
     def _skip_existing_copies(
         self, part: Range, source: QueueBounds, target: Queue, *, is_first_run: bool
@@ -265,11 +277,11 @@ class Mirroring:
         self._positions.advance(part.queue, position, target, offsets[-1] + 1)
         return position
 
-    async def _copy(self, part: Range, target: Queue, is_ended: Callable[[], bool]) -> None:
+    async def _copy(self, part: Range, target: Queue, at_once: int, is_ended: Callable[[], bool]) -> None:
+        """Copy a part of a queue, one of `at_once` that are copied side by side."""
         schema = arrow_schema(MESSAGE_COLUMNS, READ)
-        reader = RangeReader(
-            self._source, part, self._of_source, max_bytes_ahead=BYTES_AHEAD // QUEUES_AT_ONCE
-        )
+        options = msgspec.structs.replace(self._of_source, pulls_in_flight=PULLS_AT_ONCE // at_once)
+        reader = RangeReader(self._source, part, options, max_bytes_ahead=BYTES_AHEAD // at_once)
         # Closed at once: the error of a broker that is away is kept, and would keep the pulls that are in flight.
         async with contextlib.aclosing(reader.each()) as batches:
             while True:

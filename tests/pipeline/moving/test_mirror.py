@@ -14,16 +14,18 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.pipeline.errors import OptionError, PipelineError
+from pocketmq.pipeline.moving import mirroring
 from pocketmq.pipeline.moving.mirror import Mirror
 from pocketmq.pipeline.moving.mirror_positions import MirrorPositions
 from pocketmq.pipeline.moving.offset_map import OffsetMap, Piece
 from pocketmq.pipeline.planning.positions import Queue
-from pocketmq.pipeline.planning.ranges import QueueBounds
+from pocketmq.pipeline.planning.ranges import QueueBounds, Range
+from pocketmq.pipeline.planning.topic_options import SourceOptions
 from pocketmq.pipeline.session.own_folder import only_one
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-from pipeline.moving.mirrors import mirror_of, run, running
+from pipeline.moving.mirrors import make, mirror_of, run, running
 from waiting import wait_until
 
 
@@ -79,6 +81,30 @@ def test_queues_are_copied_side_by_side_and_the_requests_of_one_wait_for_each_ot
         "two of each queue, none answered"
     )
     assert len(target.messages(topic)) == 24
+
+
+@pytest.mark.parametrize(("queues", "most"), [(1, 6), (2, 3), (5, 2)])
+def test_few_queues_have_more_pulls_in_flight_and_a_round_is_never_more_than_a_search(
+    rocketmq: RocketMQ, target: RocketMQ, monkeypatch: pytest.MonkeyPatch, queues: int, most: int
+) -> None:
+    """The queues share one of the target, in which a search passes over six messages."""
+    read: list[tuple[int, int]] = []
+
+    class Reader(mirroring.RangeReader):
+        def __init__(self, client: Any, part: Range, options: SourceOptions, **more: Any) -> None:
+            read.append((part.size, options.pulls_in_flight))
+            super().__init__(client, part, options, **more)
+
+    monkeypatch.setattr(mirroring, "RangeReader", Reader)
+    monkeypatch.setattr(mirroring, "STEP", 2)
+    monkeypatch.setattr(mirroring, "MAX_SCANNED", 6 if queues < 5 else 10)
+    topic = rocketmq.topic(f"few{queues}", queues=queues)
+    make(target, topic)
+    for number in range(7 * queues):
+        rocketmq.send(topic, f"m{number}", queue_id=number % queues)
+    assert run(mirror_of(rocketmq, target, topic)).lead.startswith(f"{7 * queues} messages copied")
+    assert max(size for size, _ in read) == most
+    assert read[0][1] == 256 // queues
 
 
 class FakeClient:
