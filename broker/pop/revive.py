@@ -82,6 +82,10 @@ class Revive:
         self._next_queue = 0
         """With which queue the next iteration begins."""
         self._is_scheduled = False
+        self._visible_ms = 0
+        """All that was stored before this time is visible."""
+        self._mark = 0, 0
+        """An end of the log, and when it was there."""
 
     @property
     def is_served(self) -> bool:
@@ -127,6 +131,7 @@ class Revive:
         """Work for one loop iteration; True if there is more to do at once."""
         if not self.is_served:
             return False
+        self._look_how_much_is_visible(now_ms)
         count, budget = self._state.config.revive_queue_num, Budget()
         for queue_id in [(self._next_queue + number) % count for number in range(count)]:
             end = self._state.store.max_offset(self._topic, queue_id)
@@ -194,7 +199,7 @@ class Revive:
         end_ms = queue.latest_due_ms
         is_timer_late = self._timer.behind_ms > 0 or self._timer.messages_behind > 0
         if now_ms - end_ms > QUIET_MS and not is_timer_late:
-            end_ms = now_ms
+            end_ms = max(end_ms, self._visible_ms)  # acks may wait for a slow disk
         while points and not budget.is_spent:
             key, point = next(iter(points.items()))
             if end_ms - point.check_point.due_ms <= GRACE_MS:
@@ -210,6 +215,15 @@ class Revive:
             del points[key]
             queue.done_offset = max(queue.done_offset, point.offset)
             state.offsets.commit(self._topic, REVIVE_GROUP, queue_id, queue.done_offset)
+
+    def _look_how_much_is_visible(self, now_ms: int) -> None:
+        """Under SYNC_FLUSH records are visible once the disk has them. On a busy broker some never are."""
+        end, behind = self._state.store.log_end, self._state.store.dispatch_behind_bytes
+        position, at_ms = self._mark
+        if not behind:
+            self._visible_ms = now_ms
+        elif end - behind >= position:
+            self._visible_ms, self._mark = at_ms, (end, now_ms)
 
     def _revive(self, point: _Point, queue_id: int, now_ms: int, budget: Budget) -> bool:
         """Copy the messages of a checkpoint that are not acknowledged; False if the store refuses one now, and the

@@ -11,7 +11,7 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, decode_records
 from pocketmq.protocol.message.topics import revive_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store import NewMessage, PutStatus
+from pocketmq.store import MessageStore, NewMessage, PutStatus
 from pocketmq.store.put_values import AppendResult
 
 from broker.pop.pops import pass_time, popped
@@ -35,6 +35,25 @@ async def test_the_place_of_the_revive_group_outlives_a_restart(filled: Broker, 
     pass_time(filled, loop, 5)
     retry = filled.store.max_offset("%RETRY%g_orders", 0)
     assert retry == 1  # and not a second time
+
+
+async def test_nothing_is_revived_while_the_disk_holds_acks_back(
+    filled: Broker, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under SYNC_FLUSH records are visible once the disk has them; on a busy broker, some never are."""
+    await popped(filled, max_msg_nums=1)
+    pass_time(filled, loop, 5)
+    visible = filled.store.log_end
+    behind = property(lambda store: max(store.log_end - visible, 0))
+    monkeypatch.setattr(MessageStore, "dispatch_behind_bytes", behind)
+    store_message(filled, "other")
+    pass_time(filled, loop, 30)
+    assert filled.store.max_offset("%RETRY%g_orders", 0) == 0
+    for _ in range(3):
+        visible = filled.store.log_end
+        store_message(filled, "other")
+        pass_time(filled, loop, 1)
+    assert filled.store.max_offset("%RETRY%g_orders", 0) == 1
 
 
 async def test_a_full_disk_puts_the_checkpoint_back(
