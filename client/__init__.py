@@ -6,6 +6,7 @@ Everything a user needs is imported from here; a name is loaded when it is first
 The rooms behind this door, bottom up:
 
     errors.py, clock.py  the exceptions; two clocks
+    arguments.py         wrong arguments of public methods
     tasks.py             background tasks, kept and ended
     values/              what a user gives and gets: messages, results, names
     settings/            every setting, its default, its check

@@ -62,7 +62,7 @@ ROOMS: dict[str, list[str]] = {
     ],
     "client": [
         "errors clock",
-        "tasks",
+        "arguments tasks",
         "values",
         "settings",
         "hooks",

@@ -17,6 +17,7 @@ from pocketmq.protocol.requests.admin import (
 )
 from pocketmq.protocol.text.java_properties import parse_properties, set_properties
 
+from ..arguments import checks_arguments
 from ..errors import ClientError
 from .calls import Place, master_of
 from .offsets import AdminOffsets
@@ -41,6 +42,7 @@ class TopicRates(msgspec.Struct, frozen=True):
     out_24_hours: int
 
 
+@checks_arguments
 class AdminBrokers(AdminOffsets):
     """The rates of a topic show the lag of its groups, so this builds on `AdminOffsets`."""
 

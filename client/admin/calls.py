@@ -12,6 +12,7 @@ from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.requests.name_server import GetBrokerClusterInfo
 from pocketmq.protocol.wire.schema import ReplyT, Request, RequestBody
 
+from ..arguments import checks_arguments
 from ..connections.route import MASTER_ID
 from ..errors import ClientError, InvalidArgument, InvalidSetting, RouteNotFound, UnreadableReply
 from ..hooks.rpc_hooks import RPCHook
@@ -39,6 +40,7 @@ class Place(TypedDict, total=False):
     """The masters of a cluster."""
 
 
+@checks_arguments
 class AdminCalls(QueueReader):
     """Settings are those of `ClientSettings`; `timeout_ms` is for one request. It is in no group."""
 

@@ -34,11 +34,13 @@ from pocketmq.protocol.requests.pop import SetMessageRequestMode
 from pocketmq.protocol.requests.to_client import GetConsumerRunningInfo
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
+from ..arguments import checks_arguments
 from ..errors import ClientError, NotOnline, RequestRefused, RouteNotFound
 from .calls import Place
 from .topics import AdminTopics
 
 
+@checks_arguments
 class AdminGroups(AdminTopics):
     """Deleting a group deletes its topics too, so this builds on `AdminTopics`.
 

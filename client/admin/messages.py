@@ -21,6 +21,7 @@ from pocketmq.protocol.requests.pull import QueryMessage, ViewMessageById
 from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
+from ..arguments import checks_arguments
 from ..clock import wall_ms
 from ..errors import Absence, ClientError, MessageNotFound, NotOnline, RequestRefused
 from ..hooks.trace_records import TraceType, decode_traces
@@ -99,6 +100,7 @@ class MessageTrack(msgspec.Struct, frozen=True):
     reason: str | None = None
 
 
+@checks_arguments
 class AdminMessages(AdminBrokers):
     """Whether a message was consumed follows from the offsets and connections of its groups: `AdminOffsets`."""
 

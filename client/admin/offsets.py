@@ -26,6 +26,7 @@ from pocketmq.protocol.requests.offset import (
 from pocketmq.protocol.requests.topic import GetTopicStatsInfo
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
+from ..arguments import checks_arguments
 from ..errors import Absence, NotOnline, RequestRefused
 from .calls import one_address
 from .groups import AdminGroups
@@ -45,6 +46,7 @@ class RollbackStats(msgspec.Struct, frozen=True):
     rollback_offset: int
 
 
+@checks_arguments
 class AdminOffsets(AdminGroups):
     """A group without offsets may be online and broadcasting, so this builds on `AdminGroups`."""
 

@@ -21,9 +21,11 @@ from pocketmq.protocol.requests.security import (
     AuthUpdateUser,
 )
 
+from ..arguments import checks_arguments
 from .calls import AdminCalls, Place
 
 
+@checks_arguments
 class AdminSecurity(AdminCalls):
     """`address` is a broker's `host:port`; `cluster` means all brokers of a cluster. One of them is given."""
 

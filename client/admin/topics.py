@@ -32,6 +32,7 @@ from pocketmq.protocol.requests.topic import (
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
+from ..arguments import checks_arguments
 from ..errors import ClientError, InvalidArgument, RequestRefused
 from .calls import AdminCalls, Place, master_of
 
@@ -40,6 +41,7 @@ _ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
 """Where name servers keep the order configurations."""
 
 
+@checks_arguments
 class AdminTopics(AdminCalls):
     """`address` is a broker's `host:port`; `cluster` means the masters of a cluster. One of them is given."""
 

@@ -21,10 +21,12 @@ from pocketmq.protocol.wire.signatures import (
     signed_content,
 )
 
+from ..arguments import checks_arguments
 from ..errors import InvalidArgument
 from .rpc_hooks import RPCHook
 
 
+@checks_arguments
 class AclClientRPCHook(RPCHook):
     """Signs every request. `ClientError` for an empty key."""
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import field
 
+from ..arguments import checked
 from ..errors import ClientError
 from ..settings.client_settings import AccessChannel
 from .hooks import MessageType
@@ -96,6 +97,7 @@ def trace_keys(context: TraceContext) -> list[str]:
     return list(found)
 
 
+@checked
 def decode_traces(text: str) -> list[TraceContext]:
     """The records of a trace message, one context each; records of unknown types are left out. ClientError for a
     record that cannot be read."""

@@ -16,6 +16,7 @@ from pocketmq.protocol.requests.offset import (
 )
 from pocketmq.protocol.wire.schema import Reply, Request
 
+from ..arguments import checks_arguments
 from ..errors import CallTimeout, ClientError
 from ..instance.client import Client
 from ..instance.instance import ClientInstance
@@ -60,6 +61,7 @@ async def _ask(instance: ClientInstance, queue: MessageQueue, request: Request[R
         raise CallTimeout(f"{request.name} of {queue} took more than {TIMEOUT_SECONDS:g} s") from None
 
 
+@checks_arguments
 class QueueReader(Client):
     """A client that is in no group: it holds the instance, whose other clients may come and go, and sends nothing
     before its first call."""

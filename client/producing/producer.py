@@ -21,6 +21,7 @@ from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
 from pocketmq.protocol.requests.membership import UnregisterClient
 from pocketmq.protocol.requests.send import RecallMessage
 
+from ..arguments import checked
 from ..errors import InvalidArgument
 from ..hooks.hooks import Hook
 from ..hooks.trace_dispatcher import AsyncTraceDispatcher
@@ -34,7 +35,7 @@ from ..values.results import SendResult
 from ..values.validators import broker_of_recall_handle, check_message, check_producer_group, check_topic
 from .async_sends import AsyncSends
 from .batches import ProduceAccumulator, check_batch, element_bytes, split_batch
-from .outgoing import Outgoing, check_received, reply_to
+from .outgoing import Outgoing, reply_to
 from .send_arguments import SendKeywords, queue_of_topic, read_arguments
 from .sender import Sender, detect_brokers
 
@@ -54,6 +55,7 @@ class Producer(Client):
     _display_name = "producer"
     _trace_kind = "PRODUCE"
 
+    @checked
     def __init__(
         self,
         group: str,
@@ -184,6 +186,7 @@ class Producer(Client):
             queue = sender.choose(route, None)
         await sender.send_oneway(outgoing, queue, due)
 
+    @checked
     async def send_batch(
         self,
         messages: Iterable[Message],
@@ -220,6 +223,7 @@ class Producer(Client):
             results.append(await self._send_prepared(sender, outgoing, queue, limit_ms))
         return results
 
+    @checked
     async def recall(self, topic: str, recall_handle: str) -> str:
         """Cancel a timed message by the `recall_handle` of its `SendResult`, and return its id (5.x brokers).
 
@@ -245,27 +249,30 @@ class Producer(Client):
         )
         return reply.msg_id
 
+    @checked
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues to send to (official fetchPublishMessageQueues); `RouteNotFound` if the topic does not exist."""
         route = await self._require_running().routes.find_route(self._namespace.wrap(topic))
         return [self._namespace.unwrap_queue(queue) for queue in route.write_queues()]
 
+    @checked
     def add_retry_response_code(self, code: int) -> None:
         """Try another queue after this error response too."""
         self._ready.retry_response_codes.add(code)
 
+    @checked
     async def resend(self, message: MessageExt) -> SendResult:
         """Send a stored message again with its properties, its id too; one attempt. Errors as `send`.
 
         What was sent in a transaction is an ordinary message then.
         """
-        check_received(message)
         again = Message(message.topic, message.body, flag=message.flag)
         sender = self._ready
         kept = {name: value for name, value in message.properties.items() if name not in _NOT_RESENT}
         outgoing = sender.prepare(again, kept)
         return await sender.send(outgoing, sender.due_in(self.settings.send_msg_timeout), attempts=1)
 
+    @checked
     async def reply(self, question: MessageExt, body: bytes | str) -> SendResult:
         """Answer a message that `Requester.request` sent, for instance from a listener. Errors as `send`;
         `InvalidArgument` if the message is not a request."""

@@ -17,6 +17,7 @@ from typing import Any, Unpack
 
 from pocketmq.protocol.message import properties as names
 
+from ..arguments import checked
 from ..clock import wall_ms
 from ..errors import RequestTimeout, SendFailed
 from ..instance.instance import ClientInstance
@@ -36,6 +37,7 @@ class Requester(Producer):
         self._waiting = sender.waiting
         return sender
 
+    @checked
     async def request(
         self,
         topic: str | Message,

@@ -15,6 +15,7 @@ from typing import Any, TypedDict, Unpack
 import msgspec
 from pocketmq.protocol.message.message_queue import MessageQueue
 
+from ..arguments import no_keyword
 from ..connections.route import Route
 from ..errors import InvalidArgument, SendFailed
 from ..values.message import Message
@@ -112,11 +113,7 @@ def read_arguments(
         unknown = next((name for name in keywords if name not in known), None)
         if unknown is None:
             raise
-        from difflib import get_close_matches  # only needed after a mistake
-
-        near = get_close_matches(unknown, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-        raise InvalidArgument(f"this send has no keyword {unknown}: {hint}") from None
+        raise no_keyword("this send", unknown, known) from None
 
 
 def _read(

@@ -9,7 +9,6 @@ import asyncio
 import itertools
 import random
 from collections.abc import Awaitable
-from typing import Final
 
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import GetMaxOffset
@@ -20,6 +19,7 @@ from pocketmq.protocol.requests.send import (
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
+from ..arguments import LONGEST_TIMEOUT_MS
 from ..clock import steady_ms, wall_ms
 from ..connections.connection import Connection
 from ..connections.route import Route
@@ -60,8 +60,6 @@ from .send_retry import (
     send_timed_out,
     sync_verdict,
 )
-
-LONGEST_TIMEOUT_MS: Final = 10**12
 
 
 class Sender(GroupProducer):

@@ -20,6 +20,7 @@ from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE
 from pocketmq.protocol.message.offset_id import decode_message_id
 from pocketmq.protocol.requests.send import CheckTransactionState, EndTransaction
 
+from ..arguments import checked
 from ..connections.connection import Connection
 from ..errors import ClientError, InvalidArgument
 from ..hooks.hooks import (
@@ -72,6 +73,7 @@ Checker = Callable[[MessageExt], _Returned]
 class TransactionProducer(Producer):
     """A producer of messages in transactions. The broker asks its `checker` about half messages without a verdict."""
 
+    @checked
     def __init__(
         self,
         group: str,
@@ -81,8 +83,6 @@ class TransactionProducer(Producer):
         hooks: Iterable[Hook] = (),
         **options: Unpack[ProducerOptions],
     ) -> None:
-        if not callable(checker):
-            raise InvalidArgument("a transaction producer needs a checker: a function of one message")
         super().__init__(group, settings=settings, hooks=hooks, **options)
         self._checker = checker
 
@@ -98,6 +98,7 @@ class TransactionProducer(Producer):
             _log.warning("%s is asked about transactions only where it sends: %s", self.group, error)
         await super()._join(instance)
 
+    @checked
     async def send_in_transaction(
         self,
         topic: str | Message,
@@ -116,10 +117,6 @@ class TransactionProducer(Producer):
         back and `execute` is not called. Delays are refused, as by 5.5 clients.
         """
         message = message_of(topic, body, **keywords)
-        if not callable(execute):
-            raise InvalidArgument(
-                "localTransactionListener is null: execute must be a function of message and arg"
-            )
         if message.is_delayed:
             raise InvalidArgument("Transactional messages do not support delayed delivery")
         sender = self._ready

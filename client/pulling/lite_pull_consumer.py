@@ -17,8 +17,9 @@ from typing import Any, Unpack
 
 from pocketmq.protocol.message.message_queue import MessageQueue
 
+from ..arguments import checks_arguments
 from ..clock import steady_ms
-from ..errors import ClientError, InvalidArgument, InvalidSetting
+from ..errors import ClientError, InvalidArgument
 from ..hooks.hooks import Hook, check_plain, consume_hooks
 from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
@@ -41,6 +42,7 @@ _log = logging.getLogger(__name__)
 TopicListener = Callable[[str, list[MessageQueue]], None]
 
 
+@checks_arguments
 class LitePullConsumer(GroupMember[LiteQueues]):
     """Use as `async with`, in one event loop. Settings are those of `LitePullConsumerSettings`.
 
@@ -67,8 +69,6 @@ class LitePullConsumer(GroupMember[LiteQueues]):
     ) -> None:
         check_consumer_group(group)
         asked = with_start(options, start, has_settings=settings is not None)
-        if not isinstance(subscription, Mapping | None):
-            raise InvalidSetting(f"{subscription=}: expected dict, not {type(subscription).__name__}")
         super().__init__(group, settings_of(LitePullConsumerSettings, settings, asked), hooks, trace_of)
         check_plain(on_queues_changed=on_queues_changed)
         self._on_queues_changed = on_queues_changed

@@ -15,6 +15,7 @@ from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import ExplainFirstPosition, Verdict
 
+from ..arguments import checks_arguments
 from ..errors import InvalidArgument
 from ..hooks.hooks import Hook
 from ..instance.instance import ClientInstance
@@ -33,6 +34,7 @@ EXTRA_WAIT_MS: Final = 10_000
 """A broker looks at held pulls every 5 s, so an empty answer may arrive that much after `wait_ms`."""
 
 
+@checks_arguments
 class PullConsumer(QueueReader):
     """Use as `async with`, in one event loop. Settings are those of `ClientSettings`, as keyword arguments."""
 

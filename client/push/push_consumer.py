@@ -25,6 +25,7 @@ from pocketmq.protocol.bodies.client import (
 from pocketmq.protocol.message.topics import is_retry_topic, retry_topic
 from pocketmq.protocol.requests.membership import CheckClientConfig
 
+from ..arguments import checks_arguments
 from ..delivery.concurrent_delivery import ConcurrentDelivery
 from ..delivery.listeners import BatchListener, Listener, ListenerCall, ListenerInvoker
 from ..errors import InvalidArgument
@@ -51,6 +52,7 @@ MINUTE_SECONDS: Final = 60.0
 ErrorSeen = Callable[[Exception, Sequence[MessageExt]], None]
 
 
+@checks_arguments
 class PushConsumer(GroupMember[PushQueues]):
     """Use as `async with`, in one event loop. Settings are those of `PushConsumerSettings`, as keyword arguments.
 
@@ -90,11 +92,12 @@ class PushConsumer(GroupMember[PushQueues]):
         check_plain(on_assigned=on_assigned, on_revoked=on_revoked)
         check_plain(on_error=on_error, on_reconnect=on_reconnect)
         self._stream: MessageStream | None = None
-        if listener is None and batch_listener is None:
+        called: Callable[..., Any] | None = batch_listener if listener is None else listener
+        if called is None:
             # In order there is one call a queue, and there may be one queue only.
-            self._stream = MessageStream(1 if orderly else self.settings.consume_thread_min)
-        self._listener = batch_listener or listener or self._stream
-        self._takes_batch = batch_listener is not None
+            called = self._stream = MessageStream(1 if orderly else self.settings.consume_thread_min)
+        threads = self.settings.consume_thread_max
+        self._call = ListenerCall(called, takes_batch=batch_listener is not None, threads=threads)
         self._orderly = orderly
         self._on_assigned, self._on_revoked = on_assigned, on_revoked
         self._on_error, self._on_reconnect = on_error, on_reconnect
@@ -145,6 +148,8 @@ class PushConsumer(GroupMember[PushQueues]):
         A message that the caller then fails to handle does not arrive again: iterate, or use a listener, if it must.
         """
         self._running.check_loop()
+        if max_count < 1:
+            raise InvalidArgument(f"max_count must be at least 1, got {max_count}")
         return await self._streamed.fetch(max_count, timeout_ms)
 
     # -- life
@@ -156,12 +161,9 @@ class PushConsumer(GroupMember[PushQueues]):
         await super()._build(instance)
 
     def _make_queues(self, context: ConsumerContext[Any]) -> PushQueues:
-        assert self._listener is not None
-        threads = self.settings.consume_thread_max
-        call = ListenerCall(self._listener, takes_batch=self._takes_batch, threads=threads)
         return PushQueues(
             context,
-            ListenerInvoker(context, call, self._on_error),
+            ListenerInvoker(context, self._call, self._on_error),
             orderly=self._orderly,
             is_suspended=self._is_suspended,
             on_assigned=self._without_namespace(self._on_assigned),

@@ -15,6 +15,7 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.membership import UnregisterClient
 
+from ..arguments import checks_arguments
 from ..errors import AssignmentTimeout, ClientError, RouteNotFound
 from ..instance.client import Client
 from ..instance.instance import ClientInstance
@@ -32,6 +33,7 @@ _log = logging.getLogger(__name__)
 QueuesT = TypeVar("QueuesT", bound=HeldQueues)
 
 
+@checks_arguments
 class GroupMember(Client, Generic[QueuesT]):
     """A subclass sets `_subscriptions` in its constructor."""
 

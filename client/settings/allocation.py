@@ -18,6 +18,7 @@ from pocketmq.protocol.message.queue_allocation import (
     share_by_circle,
 )
 
+from ..arguments import checks_arguments
 from ..errors import AllocationFailed
 
 VIRTUAL_NODES: Final = 10
@@ -82,6 +83,7 @@ def ring_hash(key: str) -> int:
     return int.from_bytes(hashlib.md5(key.encode(), usedforsecurity=False).digest()[:4], "big")
 
 
+@checks_arguments
 class AllocateMessageQueueConsistentHash:
     """CONSISTENT_HASH: a queue belongs to the client with the next point on the ring.
 

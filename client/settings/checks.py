@@ -8,12 +8,13 @@ import re
 from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
-from types import NoneType, UnionType
-from typing import Final, Union, get_args, get_origin, get_type_hints
+from types import NoneType
+from typing import Final, get_type_hints
 
 import msgspec
 from msgspec.structs import force_setattr
 
+from ..arguments import Annotation, annotation_of, is_of
 from ..errors import InvalidSetting, ValidationFailed
 from ..values.validators import check_topic
 
@@ -51,7 +52,7 @@ def check_types(settings: msgspec.Struct) -> None:
 
     Names of enum members, and any collection for a frozenset or tuple, are converted.
     """
-    for name, kinds, members in _annotations(type(settings)):
+    for name, (kinds, members) in _annotations(type(settings)):
         value = getattr(settings, name)
         if type(value) not in kinds:
             converted = _converted(value, kinds)
@@ -59,16 +60,16 @@ def check_types(settings: msgspec.Struct) -> None:
                 wanted = " or ".join("None" if kind is NoneType else kind.__name__ for kind in kinds)
                 raise invalid_setting(name, value, f"expected {wanted}, not {type(value).__name__}")
             force_setattr(settings, name, converted)
-        if members is not None:
+        if members:
             parts = (*value, *value.values()) if isinstance(value, dict) else value
-            if any(_converted(part, (members,)) is None for part in parts):
-                raise invalid_setting(name, value, f"every member must be {members.__name__}")
+            if not all(is_of(part, members) for part in parts):
+                raise invalid_setting(name, value, f"every member must be {members[0].__name__}")
 
 
 def _converted(value: object, kinds: tuple[type, ...]) -> object | None:
     """`value` as one of the kinds, None if it cannot be one."""
     for kind in kinds:
-        if isinstance(value, kind) and not (isinstance(value, bool) and kind is int):
+        if is_of(value, (kind,)):
             return value
         if issubclass(kind, Enum) and isinstance(value, str):
             try:
@@ -80,24 +81,12 @@ def _converted(value: object, kinds: tuple[type, ...]) -> object | None:
     return None
 
 
-Annotation = tuple[str, tuple[type, ...], type | None]
-
-
 @lru_cache
-def _annotations(settings_class: type[msgspec.Struct]) -> tuple[Annotation, ...]:
-    """(field, classes a value may have, class of the members of a collection), without fields that take any object
-    with certain methods."""
+def _annotations(settings_class: type[msgspec.Struct]) -> tuple[tuple[str, Annotation], ...]:
+    """Field and annotation, without fields that take any object with certain methods."""
     hints = get_type_hints(settings_class)
-    found: list[Annotation] = []
-    for name in settings_class.__struct_fields__:
-        hint = hints[name]
-        parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-        kinds = tuple(get_origin(part) or part for part in parts)
-        if any(getattr(kind, "_is_protocol", False) for kind in kinds):
-            continue
-        members = get_args(hint)[0] if get_origin(hint) in (frozenset, tuple, dict) else None
-        found.append((name, kinds, members))
-    return tuple(found)
+    found = ((name, annotation_of(hints[name])) for name in settings_class.__struct_fields__)
+    return tuple((name, annotation) for name, annotation in found if annotation is not None)
 
 
 def check_topic_name(name: str, topic: str) -> None:

@@ -68,9 +68,9 @@ async def test_arguments_of_another_kind_are_refused_in_words(namesrv_addr: str)
             ),
             (lambda: wrong.send("T", b"x", timeout_ms="3000"), "timeout_ms must be milliseconds"),
             (lambda: wrong.send("T", b"x", timeout_ms=float("nan")), "timeout_ms must be milliseconds"),
-            (lambda: wrong.send_batch([b"x"]), "a batch is of Message, not bytes"),
-            (lambda: wrong.reply("who?", b"x"), "a received message .* is expected, not str"),
-            (lambda: wrong.resend(Message("T", b"x")), "a received message .* is expected, not Message"),
+            (lambda: wrong.send_batch([b"x"]), "a member of messages must be Message, not bytes"),
+            (lambda: wrong.reply("who?", b"x"), "question must be MessageExt, not str"),
+            (lambda: wrong.resend(Message("T", b"x")), "message must be MessageExt, not Message"),
         ):
             with pytest.raises(InvalidArgument, match=reason):
                 await call()
