@@ -29,7 +29,7 @@ REPORT = $(if $(JUNIT),--junitxml=$(JUNIT:.xml=)-$@.xml)
 PYTEST = $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal $(REPORT)
 
 .PHONY: help install demo pipeline-demo lint lint-all format test test-all test-nightly nightly-parts native-check unit slow fuzz licences \
-	spark spark-all browser interop interop-all package image notes bench torture scale soak soak-tests simulate behaviour pictures docs pins golden clean
+	spark spark-all browser interop interop-all package image notes bench torture scale soak soak-tests simulate behaviour pictures reference docs pins golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -215,6 +215,10 @@ behaviour: $(STAMP) ## docs/behaviour.md: what clients in six languages do while
 
 pictures: $(STAMP) ## the pictures of the documents: drawings, terminals, and with a browser the page
 	PYTHONPATH=tests $(BIN)/python docs/pictures/draw.py
+
+reference: $(SPARK) ## the parts of the documents that are made of the program: settings, options, the HTTP port
+	$(BIN)/python docs/settings.py
+	$(BIN)/python docs/reference.py
 
 docs: $(SITE) ## the site in build/site: every link and anchor is checked, and nothing in it is loaded from the network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

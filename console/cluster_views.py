@@ -46,7 +46,7 @@ MAX_ASKED: Final = 64
 
 @serves("GET", "/api/topics", ("all", *_NAMES), list[Topic])
 async def topics(call: Call) -> Response:
-    """Every topic; those of the broker itself only with `all=true`."""
+    """Topics with their queues; those of the broker itself only with `all=true`."""
     broker, with_system = call.broker, call.given.get("all") == "true"
 
     def names() -> Iterator[str]:
@@ -108,7 +108,7 @@ def known_topic(broker: Broker, name: str) -> TopicConfig:
 
 @serves("POST", "/api/topics", answer=Topic, body=NewTopic, code=201)
 async def make_topic(call: Call) -> Response:
-    """Make a topic: `{"name": "orders", "queues": 4, "order": false}`; 409 if it exists."""
+    """Make a topic; 409 if it exists."""
     given = await read_json(call.request, NewTopic)
     broker, name = call.broker, given.name
     refusal = topic_refusal(name, emulate=broker.config.emulate)
@@ -122,7 +122,7 @@ async def make_topic(call: Call) -> Response:
 
 @serves("PUT", "/api/topics/{topic}", answer=Topic, body=TopicChanges)
 async def change_topic(call: Call) -> Response:
-    """Change what is given of a topic: `{"queues": 8, "perm": 6, "order": false}`; 404 if it does not exist."""
+    """Change what is given of a topic; 404 if it does not exist."""
     given = await read_json(call.request, TopicChanges)
     config = known_topic(call.broker, call.in_path("topic"))
     await _put_topic(call.broker, config, given)
@@ -152,14 +152,14 @@ def _group_names(broker: Broker) -> Iterator[str]:
 
 @serves("GET", "/api/groups", _NAMES, list[Group])
 async def groups(call: Call) -> Response:
-    """Every group."""
+    """Groups with members, subscriptions, offsets and lag."""
     broker = call.broker
     return await _listed(call, lambda: _group_names(broker), lambda name, pause: _group(broker, name, pause))
 
 
 @serves("GET", "/api/groups/{group}", answer=Group)
 async def group(call: Call) -> Response:
-    """One group with members, subscriptions, offsets and lag."""
+    """One group; 404 if it does not exist."""
     return await _of_group(call, _group)
 
 
@@ -230,7 +230,7 @@ async def _lag(broker: Broker, name: str, pause: Pause) -> Lag:
 
 @serves("GET", "/api/explain", ("group", "topic"), list[FirstPosition])
 async def explain(call: Call) -> Response:
-    """Where a group starts each queue of a topic, and why."""
+    """Where a group starts each queue of a topic, and by which rule. `group` and `topic` are required."""
     broker, name = call.broker, needed(call.given, "group")
     config = known_topic(broker, needed(call.given, "topic"))
     online = broker.membership.consumers.get(name)
@@ -252,7 +252,8 @@ Holders = dict[tuple[str, int], list[str]]
 
 @serves("GET", "/api/groups/{group}/queues", answer=list[GroupQueue])
 async def group_queues(call: Call) -> Response:
-    """Queues of a group with offset, lag and the members that hold them."""
+    """Queues of a group with offset, lag and the members that hold them. The members are asked, for half a second at
+    most."""
     holders = await _holders(call.broker, call.in_path("group"))
     return await _of_group(call, lambda broker, name, pause: _group_queues(broker, name, holders, pause))
 

@@ -47,8 +47,8 @@ class PostedMessage(NewMessage, frozen=True, forbid_unknown_fields=True):
 
 @serves("GET", "/api/topics/{topic}/messages", _SEARCH, list[StoredMessage])
 async def messages(call: Call) -> Response:
-    """Messages, oldest first; looking moves no offset. `queue` and `offset` say where to begin; `key` finds by key or
-    message id, `from_ms` and `to_ms` by store time."""
+    """Messages, oldest first; looking moves no offset. Without `limit` 100, at most 1,000. A body that cannot be shown
+    is null, and `error` says why."""
     limit = number_of(call.given, "limit", 100, MAX_MESSAGES)
     config, page = known_topic(call.broker, call.in_path("topic")), Page(limit)
     async with call.reading as pause:

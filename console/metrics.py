@@ -32,7 +32,7 @@ _SAMPLES = 200
 
 @serves("GET", "/metrics", content="text/plain")
 async def metrics(call: Call) -> Response:
-    """The figures as Prometheus text."""
+    """The figures as Prometheus text, with the metric names and labels of RocketMQ 5."""
     async with call.reading as pause:
         text = await metrics_text(call.access.node, pause)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

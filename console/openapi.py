@@ -14,8 +14,29 @@ from .answers import BINARY, JSON, OPERATIONS, Call, Operation, as_json, serves
 from .values import Error, Health
 
 _REFS: Final = "#/components/schemas/{name}"
-_NUMBERS: Final = frozenset(("queue", "offset", "limit", "last", "from_ms", "to_ms", "queue_id"))
-"""Parameters that are numbers; all others are texts."""
+PARAMETERS: Final = {
+    "after": ("string", "begin behind this entry; the header `Link` of a page has it"),
+    "all": ("string", "`true`: the topics of the broker itself, too"),
+    "broker": ("string", "the broker that got the request"),
+    "client_id": ("string", "the client that sent the request"),
+    "code": ("string", "a request, by its official name or number"),
+    "filter": ("string", "a part of the name"),
+    "from_ms": ("integer", "stored at this time or later, ms since 1970"),
+    "group": ("string", "a consumer group, in requests also a producer group"),
+    "key": ("string", "a key or an id of the message"),
+    "last": ("integer", "so many, the newest"),
+    "limit": ("integer", "so many at most, the oldest; a page ends after 1 MiB, too"),
+    "message": ("string", "the id of a message"),
+    "offset": ("integer", "begin at this offset of each queue"),
+    "oneway": ("string", "`true` or `false`: whether no reply was wanted"),
+    "queue": ("integer", "the id of a queue"),
+    "queue_id": ("integer", "the id of a queue"),
+    "response": ("string", "a response code, by its official name or number"),
+    "rule": ("string", "the id of a rule"),
+    "to_ms": ("integer", "stored at this time or earlier, ms since 1970"),
+    "topic": ("string", "a topic"),
+}
+"""Parameters of all addresses: type and meaning."""
 
 
 @serves("GET", "/healthz", answer=Health)
@@ -39,7 +60,7 @@ def openapi() -> dict[str, Any]:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation)
     kinds = [Error]
     for one in OPERATIONS:
-        kinds += [kind for kind in (*_each(one.answer), *_each(one.body)) if kind is not bytes]
+        kinds += [kind for kind in (*each_kind(one.answer), *each_kind(one.body)) if kind is not bytes]
     _, components = msgspec.json.schema_components(kinds, ref_template=_REFS)
     return {
         "openapi": "3.1.0",
@@ -53,7 +74,8 @@ def openapi() -> dict[str, Any]:
     }
 
 
-def _each(kind: Any) -> tuple[Any, ...]:
+def each_kind(kind: Any) -> tuple[Any, ...]:
+    """The types of a body or an answer."""
     return () if kind is None else kind if isinstance(kind, tuple) else (kind,)
 
 
@@ -72,7 +94,13 @@ def _described(operation: Operation) -> dict[str, Any]:
         },
     }
     parameters = [
-        {"name": name, "in": place, "required": place == "path", "schema": _parameter(name)}
+        {
+            "name": name,
+            "in": place,
+            "required": place == "path",
+            "description": PARAMETERS[name][1],
+            "schema": {"type": PARAMETERS[name][0]},
+        }
         for place, names in (("path", in_path), ("query", operation.query))
         for name in names
     ]
@@ -97,9 +125,5 @@ def _answered(operation: Operation) -> dict[str, Any]:
 
 
 def _schema(kind: Any) -> dict[str, Any]:
-    schemas, _ = msgspec.json.schema_components(_each(kind), ref_template=_REFS)
+    schemas, _ = msgspec.json.schema_components(each_kind(kind), ref_template=_REFS)
     return schemas[0] if len(schemas) == 1 else {"anyOf": list(schemas)}
-
-
-def _parameter(name: str) -> dict[str, Any]:
-    return {"type": "integer" if name in _NUMBERS else "string"}

@@ -35,7 +35,7 @@ SNAPSHOT_BYTES: Final = 256 << 20
 
 @serves("GET", "/api/words", answer=Words)
 async def words(call: Call) -> Response:
-    """The names that this server knows, for a form."""
+    """The names that this server knows: requests, responses, effects of rules and their words."""
     return as_json(call.access.rules.words())
 
 
@@ -56,7 +56,7 @@ async def faults(call: Call) -> Response:
 
 @serves("POST", "/api/faults", answer=Fault, body=NewFault, code=201)
 async def add_fault(call: Call) -> Response:
-    """Add a rule."""
+    """Add a rule: an effect, and which requests it hits."""
     given = await read_json(call.request, dict[str, Any])
     with wrong_values():
         return as_json(call.access.rules.add(given), 201)
@@ -135,8 +135,8 @@ async def requests(call: Call) -> Response:
 
 @serves("GET", "/api/requests/stream", SEARCH_WORDS, content="text/event-stream")
 async def request_stream(call: Call) -> Response:
-    """Server-sent events of requests as they arrive. Each reader waits at its own pace; what it is too slow for, it
-    misses, and is told how much."""
+    """Server-sent events of requests as they arrive, and once more with the reply. At most 64 streams; a reader that is
+    too slow misses some, and an event `missed` says how many."""
     access, words = call.access, search_of(call.given)
     if access.open_streams >= MAX_STREAMS:
         raise Problem(409, f"{MAX_STREAMS} streams are open already", [MAX_STREAMS])
@@ -175,7 +175,7 @@ async def clock(call: Call) -> Response:
 
 @serves("POST", "/api/clock/advance", answer=Clock, body=Step)
 async def advance(call: Call) -> Response:
-    """Let virtual time pass: `{"by": "2h"}`, seconds or a text; `{"to_next": true}`, to the next event."""
+    """Let virtual time pass."""
     step, time = await read_json(call.request, Step), call.access.time
     if time is None:
         raise Problem(409, "the clock is not virtual: start the server with --virtual-time")
@@ -198,7 +198,7 @@ async def advance(call: Call) -> Response:
 
 @serves("POST", "/api/reset")
 async def reset(call: Call) -> Response:
-    """Forget everything since the start."""
+    """Forget everything since the start: messages, offsets, rules, request log and ledger."""
     if call.access.reset is None:
         raise Problem(409, "this server keeps its state: reset is for one with a temporary store")
     await call.access.reset()
@@ -213,13 +213,13 @@ def _snapshots_of(call: Call) -> Snapshots:
 
 @serves("GET", "/api/snapshot", content=BINARY)
 async def snapshot(call: Call) -> Response:
-    """The state, as a file."""
+    """The state as a file, without users."""
     return Response(await _snapshots_of(call).take(), media_type="application/octet-stream")
 
 
 @serves("PUT", "/api/snapshot", body=bytes, accepts=BINARY)
 async def restore(call: Call) -> Response:
-    """Bring a state back."""
+    """Bring a state back; the users stay those that exist."""
     snapshots = _snapshots_of(call)
     data = await read_body(call.request, SNAPSHOT_BYTES)
     with wrong_values():
@@ -234,7 +234,8 @@ _LEDGER: Final = (LedgerVerdict, LedgerMessage, list[LedgerVerdict])
 
 @serves("GET", "/api/ledger", ("topic", "group", "message", *PAGES), _LEDGER)
 async def ledger(call: Call) -> Response:
-    """What became of a message, or of a topic for a group; or of every topic and group, or of those that are given."""
+    """What became of `message`; or how `group` fared with `topic`; or a list of all, or of those with the one that is
+    given. The ledger is kept whenever the port is on."""
     given, kept = call.given, call.access.ledger
     if kept is None:
         raise Problem(409, "this server keeps no ledger")

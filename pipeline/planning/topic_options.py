@@ -16,8 +16,9 @@ from pocketmq.protocol.bodies.client import ExpressionError, tag_subscription
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic, is_system_topic
 
 from ..errors import OptionError
-from .access_names import ACCESS_NAMES, read_access
+from .access_names import read_access
 from .kafka_names import SOURCE_OPTIONS
+from .option_table import TOPICS, names_of
 from .option_values import NAMESRV, OptionValues, canonical_options, names_in
 from .positions import Queue, check_whole, offsets_from_json
 
@@ -87,19 +88,7 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
         return self.stores.get(broker_name, self.stores.get(""))
 
 
-SOURCE_OPTION_NAMES: Final = (
-    NAMESRV,
-    *("subscribe", "subscribePattern", "assign"),
-    *("startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp"),
-    *("startingOffsetsByTimestamp", "endingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy"),
-    *("failOnDataLoss", "minPartitions", "maxRecordsPerPartition"),
-    *("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger"),
-    *("groupId", "groupIdPrefix", "commitOffsets", "subExpression", "filterType", "decompress"),
-    *("pullBatchSize", "pullInFlight", "pullTimeoutMs", "decodeRows", "retryTimeoutMs", "pushdown"),
-    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "includeProperties", "columns"),
-    *("storePath", *ACCESS_NAMES),
-)
-
+SOURCE_OPTION_NAMES: Final = tuple(name for options in TOPICS.values() for name in names_of(options))
 _ENDS: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 
 

@@ -10,15 +10,13 @@ from pocketmq.client.values.validators import check_group, check_topic
 from ..errors import OptionError
 from ..planning.access_names import ACCESS_NAMES, read_access
 from ..planning.kafka_names import SINK_COLUMNS, SINK_OPTIONS, kafka_hint
+from ..planning.option_table import SINK, names_of
 from ..planning.option_values import NAMESRV, OptionValues, canonical_options
 from ..records.batch_encoder import COLUMNS
 
 AT_LEAST_ONCE, IDEMPOTENT, TRANSACTIONAL = "at-least-once", "idempotent", "transactional"
 DEFAULT_GROUP: Final = "spark-rocketmq-sink"
-_NAMES: Final = (
-    *(NAMESRV, "topic", "producerGroup", "guarantee", "batchRows", "batchBytes", "inFlight"),
-    *("sendTimeoutMs", "retryTimeoutMs", "sendRetries", "maxRowsPerSecond", *ACCESS_NAMES),
-)
+_NAMES: Final = (*names_of(SINK), *ACCESS_NAMES)
 _ALIASES: Final = {"nameServer": NAMESRV, "rocketmq.client.endpoints": NAMESRV}
 _SPARK_OPTIONS: Final = ("checkpointlocation", "path", "queryname")
 """Spark's own options, which it passes along."""

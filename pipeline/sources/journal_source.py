@@ -11,13 +11,14 @@ from typing import Final
 from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
+from ..planning.option_table import JOURNALS, names_of
 from ..planning.option_values import OptionValues, canonical_options
 from ..planning.spark_processes import freeze_imports
 from ..records.columns import JOURNAL_COLUMNS, ddl
 from ..tables.journal_table import journal_table
-from .task_reader import TaskReader, read_paths
+from .task_reader import PATHS, TaskReader, read_paths
 
-_NAMES: Final = ("path",)
+_NAMES: Final = tuple(name for name in names_of(JOURNALS) if name != PATHS)
 
 
 class JournalSource(DataSource):

@@ -17,24 +17,21 @@ from pyspark.sql.types import StructType
 from ..errors import OptionError
 from ..files.locations import is_url
 from ..files.scan import FAIL, REPORT, SKIP
+from ..planning.option_table import STORES, names_of
 from ..planning.option_values import OptionValues, canonical_options, names_in
 from ..planning.spark_processes import default_parallelism, freeze_imports
 from ..records.columns import STORE_COLUMNS, ddl
 from ..tables.readers import CONSUME_QUEUE, MESSAGES, RUNS, STATISTICS, STORE_TABLES, task_table
 from ..tables.store_table import Cut
 from .default_columns import default_columns
-from .task_reader import FilteringTaskReader, TaskReader, read_paths
+from .task_reader import PATHS, FilteringTaskReader, TaskReader, read_paths
 
 COMMIT_LOG: Final = "commitlog"
 DAMAGE_COLUMNS: Final = ("physicalOffset", "file", "status")
 """The columns that tell damage: part of the lean columns with `onCorrupt=report`."""
 DECODE_ROWS: Final = 16_384
 """Records of a batch: with fewer, the JVM and its Python workers wait for one another more often."""
-_NAMES: Final = (
-    *("path", "commitLogPath", "table", "topics", "splitBytes", "driver", "onCorrupt"),
-    *("verifyCrc", "decompress", "decodeRows", "brokerName", "minPartitions"),
-    *("columns", "includeProperties", "checkQueues", "pushdown"),
-)
+_NAMES: Final = tuple(name for name in names_of(STORES) if name != PATHS)
 
 
 class StoreOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import runpy
 from typing import Any
 from urllib.parse import quote
 
@@ -17,6 +18,8 @@ from pocketmq.console.values import Error, Health, NewFault, Sent
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.faults.rule_json import EFFECTS, known_words
+
+from documents import ROOT
 
 from .conftest import Api
 
@@ -127,6 +130,11 @@ def test_bodies_have_the_names_that_are_described() -> None:
     named = {word for words in effects.values() for word in words}
     assert named == set(NewFault.__struct_fields__) - {"effect"}
     assert len({(one.method, one.path) for one in OPERATIONS}) == len(OPERATIONS)
+
+
+def test_the_page_is_made_of_what_is_served() -> None:
+    writer = runpy.run_path(str(ROOT / "docs" / "reference.py"))
+    assert writer["HTTP_PAGE"].read_text("utf-8") == writer["http_text"](), "run: make reference"
 
 
 def test_the_command_line_prints_what_the_port_answers(server: EmbeddedServer, api: Api) -> None:

@@ -271,7 +271,7 @@ def test_official_names_of_settings():
 )
 def test_what_is_written_from_the_settings_is_up_to_date(file: Path, text: str):
     """Types of keyword arguments, what an editor shows of them, and the page."""
-    assert file.read_text(encoding="utf-8") == text, "run: python docs/settings.py"
+    assert file.read_text(encoding="utf-8") == text, "run: make reference"
 
 
 def test_the_written_keyword_arguments_are_the_settings():
