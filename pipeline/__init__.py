@@ -27,21 +27,21 @@ pyspark is imported in sources, sink, session, sql, jobs and moving only, duckdb
 
 TYPE_CHECKING = False  # as in `typing`, which costs more to import than this file
 if TYPE_CHECKING:
-    from .errors import CheckpointError as CheckpointError
-    from .errors import CorruptStoreError as CorruptStoreError
-    from .errors import DataLossError as DataLossError
-    from .errors import GroupInUse as GroupInUse
-    from .errors import JournalError as JournalError
-    from .errors import NoJavaError as NoJavaError
-    from .errors import OptionError as OptionError
-    from .errors import PipelineError as PipelineError
-    from .errors import SendError as SendError
-    from .errors import SourceUnreachable as SourceUnreachable
-    from .session.metrics import StreamMetrics as StreamMetrics
-    from .session.metrics import measured as measured
-    from .session.progress import commit_progress as commit_progress
-    from .session.session import pocketmq_session as pocketmq_session
-    from .session.session import register as register
+    from .errors import (
+        CheckpointError,
+        CorruptStoreError,
+        DataLossError,
+        GroupInUse,
+        JournalError,
+        NoJavaError,
+        OptionError,
+        PipelineError,
+        SendError,
+        SourceUnreachable,
+    )
+    from .session.metrics import StreamMetrics, measured
+    from .session.progress import commit_progress
+    from .session.session import pocketmq_session, register
 
 _NAMES = {
     "errors": "CheckpointError CorruptStoreError DataLossError GroupInUse JournalError NoJavaError OptionError "
@@ -53,7 +53,23 @@ _NAMES = {
 """Each file and the names that are defined in it."""
 _FILE_OF = {name: file for file, names in _NAMES.items() for name in names.split()}
 
-__all__ = sorted(_FILE_OF)
+__all__ = [
+    "CheckpointError",
+    "CorruptStoreError",
+    "DataLossError",
+    "GroupInUse",
+    "JournalError",
+    "NoJavaError",
+    "OptionError",
+    "PipelineError",
+    "SendError",
+    "SourceUnreachable",
+    "StreamMetrics",
+    "commit_progress",
+    "measured",
+    "pocketmq_session",
+    "register",
+]
 
 
 def __getattr__(name: str) -> object:
