@@ -217,7 +217,7 @@ class Revive:
             state.offsets.commit(self._topic, REVIVE_GROUP, queue_id, queue.done_offset)
 
     def _look_how_much_is_visible(self, now_ms: int) -> None:
-        """Under SYNC_FLUSH records are visible once the disk has them. On a busy broker some never are."""
+        """Under SYNC_FLUSH a record is visible once the disk has it; on a busy broker the newest ones always wait."""
         end, behind = self._state.store.log_end, self._state.store.dispatch_behind_bytes
         position, at_ms = self._mark
         if not behind:
