@@ -54,22 +54,10 @@ _NAMES = {
 _FILE_OF = {name: file for file, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "CheckpointError",
-    "CorruptStoreError",
-    "DataLossError",
-    "GroupInUse",
-    "JournalError",
-    "NoJavaError",
-    "OptionError",
-    "PipelineError",
-    "SendError",
-    "SourceUnreachable",
-    "StreamMetrics",
-    "commit_progress",
-    "measured",
-    "pocketmq_session",
-    "register",
-]
+    "CheckpointError", "CorruptStoreError", "DataLossError", "GroupInUse", "JournalError", "NoJavaError",
+    "OptionError", "PipelineError", "SendError", "SourceUnreachable", "StreamMetrics", "commit_progress",
+    "measured", "pocketmq_session", "register",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

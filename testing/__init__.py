@@ -78,38 +78,12 @@ _NAMES: Final = {
 _FILE_OF: Final = {name: file for file, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "DROP",
-    "PASS",
-    "ClusterBroker",
-    "ClusterNameServer",
-    "EmbeddedServer",
-    "Finding",
-    "FirstPosition",
-    "HeldPull",
-    "LoadError",
-    "Lock",
-    "LoggedRequest",
-    "Mark",
-    "Member",
-    "MessageHistory",
-    "MessagesMissingError",
-    "NotRunningError",
-    "Refused",
-    "RemoteRocketMQ",
-    "Reply",
-    "RocketMQ",
-    "RocketMQCluster",
-    "Rule",
-    "ServerClock",
-    "Snapshot",
-    "SnapshotError",
-    "StoredMessage",
-    "TestingError",
-    "UnusedRulesError",
-    "Verdict",
-    "WouldBlockError",
-    "WrongValueError",
-]
+    "DROP", "PASS", "ClusterBroker", "ClusterNameServer", "EmbeddedServer", "Finding", "FirstPosition",
+    "HeldPull", "LoadError", "Lock", "LoggedRequest", "Mark", "Member", "MessageHistory",
+    "MessagesMissingError", "NotRunningError", "Refused", "RemoteRocketMQ", "Reply", "RocketMQ",
+    "RocketMQCluster", "Rule", "ServerClock", "Snapshot", "SnapshotError", "StoredMessage",
+    "TestingError", "UnusedRulesError", "Verdict", "WouldBlockError", "WrongValueError",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
