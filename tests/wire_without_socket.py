@@ -8,6 +8,7 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.network.dispatch import BROKER
 from pocketmq.broker.network.server import Server
+from pocketmq.broker.network.server_context import Limits
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
 
 
@@ -18,7 +19,12 @@ class Wire:
         """Without `in_passes` every request is decoded and handled alone, as beside access control."""
         is_5 = broker.config.is_5
         self.broker = broker
-        self.server = Server("broker", version=V5_5_0 if is_5 else V4_9_7, json_replies=is_5)
+        self.server = Server(
+            "broker",
+            version=V5_5_0 if is_5 else V4_9_7,
+            json_replies=is_5,
+            limits=Limits(pass_seconds=3600),  # a pass has sixteen requests however busy the machine is
+        )
         self.server.handlers = BROKER.of_line(broker.config.emulate).bind(*broker.parts)
         self.server.sends = broker.sends.handle if in_passes else None
         self.connection = Connection(self.server)
