@@ -39,6 +39,10 @@ _MEMORY: Final = r"\d+[kmgtKMGT]"
 _ERRORS_MODULE: Final = "pocketmq.pipeline.errors."
 _OF_SPARK: Final = frozenset(("pyspark", "py4j", "grpc"))
 """Packages whose exceptions are Spark's."""
+NO_PACKAGE: Final = (
+    "the Python of Spark's executors has no pocketmq: install its wheel there, or send it along by spark-submit "
+    "--py-files (docs/pipeline-practice.md, PocketMQ on the executors)"
+)
 _OF_TEXTS: Final = frozenset(("AnalysisException", "ParseException", "IllegalArgumentException"))
 """Spark's exceptions for a wrong query, table or setting."""
 
@@ -191,7 +195,9 @@ def exit_on_user_error(*, is_verbose: bool = False) -> Iterator[None]:
         line, code = user_error_line(error), USER_ERROR
         if line is None and type(error).__module__.partition(".")[0] in _OF_SPARK:
             line = f"Spark: {spark_error_line(error)}"
-            if _OF_TEXTS.isdisjoint(kind.__name__ for kind in type(error).__mro__):
+            if "No module named 'pocketmq" in str(error):
+                line = NO_PACKAGE
+            elif _OF_TEXTS.isdisjoint(kind.__name__ for kind in type(error).__mro__):
                 line, code = f"{line} (--verbose prints the stack)", FAILED
         if is_verbose or line is None:
             click.echo("".join(traceback.format_exception(error)), err=True, nl=False)

@@ -59,7 +59,8 @@ class Standalone:
         self.env = {**env, "SPARK_CONF_DIR": str(folder / "conf")}
         """The environment of its drivers."""
         self._master_log = folder / "master.out"
-        self._workers = workers
+        self.workers = workers
+        """The process ids of its workers."""
 
     @property
     def url(self) -> str:
@@ -75,7 +76,7 @@ class Standalone:
         for status in Path("/proc").glob("[0-9]*/stat"):
             with contextlib.suppress(OSError):
                 fields = status.read_text().rpartition(")")[2].split()
-                if int(fields[1]) in self._workers and fields[0] != "Z":
+                if int(fields[1]) in self.workers and fields[0] != "Z":
                     found.append(int(status.parent.name))
         return sorted(found)
 

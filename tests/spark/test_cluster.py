@@ -1,4 +1,5 @@
-"""On a master and two workers: reads, streams, writes; brokers restarted, an executor and a driver killed."""
+"""On a master and two workers: reads, streams, writes; brokers restarted and away; an executor, a worker and a driver
+killed."""
 
 import os
 import signal
@@ -16,7 +17,7 @@ from pocketmq.pipeline.planning.positions import Queue
 
 from pipeline.brokers.cluster_sends import send_to
 from spark.drivers import Driver, driver, stream_column
-from spark.standalone import Standalone
+from spark.standalone import Standalone, environment, standalone_cluster
 
 HERE = Path(__file__).parent
 
@@ -101,6 +102,42 @@ def test_a_stream_goes_on_after_a_restart_of_each_broker(
         send_to(brokers, queue, 20 + number * 10, 10)
     assert stream.found() == {"error": ""}
     assert stream_column(tmp_path / "rows") == sorted(f"m{number}" for number in range(40))
+
+
+def test_a_slave_is_read_while_its_master_is_away(drive: Drive, tmp_path: Path) -> None:
+    """In a batch, and in a stream that goes on when the master is back."""
+    with RocketMQCluster(brokers=2, slaves=1) as brokers:
+        brokers.grow("slaves", queues=1)
+        queues = [Queue("slaves", "b0", 0), Queue("slaves", "b1", 0)]
+        for number, queue in enumerate(queues):
+            send_to(brokers, queue, number * 10, 10)
+        brokers.wait_replicated()
+        brokers.broker("b0").stop()
+        found = drive(brokers.namesrv_addr, "slaves", "read").found()
+        assert found["bodies"] == sorted(f"m{number}" for number in range(20))
+        stream = drive(brokers.namesrv_addr, "slaves", "stream", 40)
+        stream.wait_for(r"^(ROWS 20)$")
+        send_to(brokers, queues[1], 30, 10)
+        stream.wait_for(r"^(ROWS 30)$")
+        brokers.broker("b0").start()
+        send_to(brokers, queues[0], 20, 10)
+        assert stream.found() == {"error": ""}
+    assert stream_column(tmp_path / "rows") == sorted(f"m{number}" for number in range(40))
+
+
+def test_a_killed_worker_costs_no_row_and_doubles_none(brokers: RocketMQCluster, tmp_path: Path) -> None:
+    """With its executor; the other worker does what is left."""
+    brokers.grow("worker", queues=1)
+    send_to(brokers, Queue("worker", "b0", 0), 0, 24)
+    (tmp_path / "cluster").mkdir()
+    with standalone_cluster(tmp_path / "cluster", environment()) as cluster:
+        words = [cluster.url, brokers.namesrv_addr, "worker", str(tmp_path), "slow", "0"]
+        argv = [sys.executable, str(HERE / "cluster_driver.py"), *words]
+        with driver(tmp_path / "slow.out", argv, cluster.env) as job:
+            job.wait_until(lambda: list((tmp_path / "slow").rglob("*.parquet")))
+            os.kill(cluster.workers[0], signal.SIGKILL)
+            job.found()
+    assert texts_in(tmp_path / "slow") == sorted(f"m{number}" for number in range(24))
 
 
 def test_a_killed_executor_costs_no_row_and_doubles_none(

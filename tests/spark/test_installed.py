@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.errors import NoJavaError
+from pocketmq.pipeline.jobs.run import NO_PACKAGE
 from pocketmq.pipeline.session.java import find_java
 
+from spark.drivers import JOB
 from spark.installed import WheelUnavailable, make_archive, make_environment, make_python, make_wheel
 from spark.standalone import LIMIT_SECONDS, SPARK_HOME, environment, standalone_cluster
 
@@ -93,6 +96,26 @@ def test_executors_of_a_cluster_import_the_package_from_py_files(
     assert (what["bodies"], what["counted"], what["stored"]) == (ALL, len(ALL), len(ALL))
     assert all(archive.name in home for home in what["homes"]), what["homes"]
     assert len({home.split()[0] for home in what["homes"]}) == 2, "one of the workers did nothing"
+
+
+def test_a_job_whose_executors_have_no_pocketmq_says_so_in_one_line(
+    topic: tuple[str, str, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "cluster").mkdir()
+    env = environment() | {"PYSPARK_PYTHON": str(make_python(tmp_path / "python"))}
+    with standalone_cluster(tmp_path / "cluster", env) as cluster:
+        words = ["stats", "--store", str(topic[2]), "--master", cluster.url]
+        ran = subprocess.run(
+            [sys.executable, "-c", JOB, "pipeline", *words],
+            capture_output=True,
+            text=True,
+            env=cluster.env,
+            check=False,
+            timeout=LIMIT_SECONDS,
+        )
+    assert ran.returncode == 2, ran.stderr[-3000:]
+    (line,) = [one for one in ran.stderr.splitlines() if one.startswith("pocketmq:")]
+    assert line == f"pocketmq: {NO_PACKAGE}"
 
 
 def test_executors_of_a_cluster_unpack_an_environment_made_by_venv_pack(
