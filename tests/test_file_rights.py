@@ -17,7 +17,7 @@ import pytest
 from pocketmq.broker.process import write_ports
 from pocketmq.client import MessageQueue
 from pocketmq.client.offsets.file_store import LocalFileOffsetStore
-from pocketmq.pipeline.moving.offset_map import SPARE_LINES, OffsetMap, Piece, Queue
+from pocketmq.pipeline.moving.offset_map import OffsetMap, Piece, Queue
 from pocketmq.store.files.json_file import JsonFile
 from pocketmq.store.files.lost_files import LostFiles
 from pocketmq.testing import EmbeddedServer, RocketMQ
@@ -112,10 +112,9 @@ def _offsets(folder: Path) -> None:
 
 
 def _offset_map(folder: Path) -> None:
-    """Its history is longer than what it says: the file is written anew."""
     kept, queue = OffsetMap(folder / "map"), Queue(topic="t", broker_name="broker-a", queue_id=0)
-    for number in range(SPARE_LINES + 5):
-        kept.add(queue, [Piece(number, number, queue, number)])
+    kept.add(queue, [Piece(0, 9, queue, 0)])
+    kept.save()
 
 
 def _snapshot(folder: Path) -> None:

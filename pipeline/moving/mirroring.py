@@ -132,7 +132,8 @@ class Mirroring:
         return self.copied.total() + self.found.total() - done_before
 
     def _commit(self) -> None:
-        """Commit the positions of the queues that are surely this mirror's."""
+        """Write the offset map, then commit the positions of the queues that are surely this mirror's."""
+        self._map.save()
         lost = {
             (SOURCE, queue.broker_name)
             for queue in self.queues.pairs

@@ -4,12 +4,11 @@
 
 Messages [first, last] of a queue were stored as toFirst, toFirst + 1, ... of another. A group that is at an offset of
 the source continues at the translated offset of the copy. A piece that continues the one before makes one with it, so a
-queue that only the mirror writes to is one piece. Of a queue with more than `MAX_PIECES` the oldest are merged two by
-two. A merged piece has "toLast": a group inside it continues at its first copy, and so reads some messages again rather
-than missing some.
+queue that only the mirror writes to is one piece. Of a queue with more than `MAX_PIECES` pieces some are merged: a piece
+is longer the farther it is from the end, as MirrorMaker 2 keeps offsets at powers of two. A merged piece has "toLast":
+a group inside it continues at its first copy, and so reads some messages again rather than missing some.
 
-The file is appended to, and written anew when most of its lines are history. A run that was killed may repeat its last
-pieces, and the later line is right; a line that it did not finish is dropped.
+The file is written anew before positions are committed.
 """
 
 import json
@@ -25,10 +24,8 @@ import msgspec
 from ..errors import OptionError
 from ..planning.positions import Queue
 
-MAX_PIECES: Final = 10_000
+MAX_PIECES: Final = 64
 """Pieces of a queue that are kept."""
-SPARE_LINES: Final = 1000
-"""The file is written anew when it has twice as many lines as pieces, and so many more."""
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -79,65 +76,44 @@ class Piece(msgspec.Struct, frozen=True):
         return Piece(self.first, following.last, self.target, self.target_first, following.target_end - 1)
 
 
-_BEGIN: Final = '{"topic":'
-"""How each line begins."""
-
-
 class OffsetMap:
-    """The pieces of all queues. With a path they are read from it and written to it."""
+    """The pieces of all queues. With a path they are read from it, and `save` writes them to it."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._pieces: dict[Queue, list[Piece]] = {}
-        self._lines = 0
-        if path is not None and path.exists():
-            self._read(path)
-
-    def _read(self, path: Path) -> None:
-        is_whole = True
+        self._is_saved = True
+        if path is None or not path.exists():
+            return
         with path.open(encoding="utf-8", errors="replace") as file:
             for number, line in enumerate(file, 1):
-                is_whole = line.endswith("\n")  # else the mirror was killed while it wrote this line
                 try:
                     self._keep(*_piece_of(json.loads(line)))
                 except (ValueError, KeyError, TypeError, AttributeError) as error:
-                    if is_whole or not (line.startswith(_BEGIN) or _BEGIN.startswith(line)):
-                        raise OptionError(
-                            "--map", f": line {number} of {path} is not a piece of an offset map"
-                        ) from error
-                self._lines = number
-        if not is_whole or self._is_mostly_history():
-            self._write_anew()
+                    raise OptionError(
+                        "--map", f": line {number} of {path} is not a piece of an offset map"
+                    ) from error
 
     def add(self, queue: Queue, pieces: Iterable[Piece]) -> None:
-        """Remember pieces of a queue, and write them down."""
-        rows = []
+        """Remember pieces of a queue."""
         for piece in joined(pieces):
             self._keep(queue, piece)
-            rows.append(_line(queue, piece))
-        if self._path is None or not rows:
+            self._is_saved = False
+
+    def save(self) -> None:
+        """Write the file anew if something was added. Whoever reads it has the old one or the new one, whole."""
+        if self._path is None or self._is_saved:
             return
-        with self._path.open("a", encoding="utf-8") as file:
-            file.writelines(rows)
-        self._lines += len(rows)
-        if self._is_mostly_history():
-            self._write_anew()
-
-    def _is_mostly_history(self) -> bool:
-        return self._lines > 2 * sum(map(len, self._pieces.values())) + SPARE_LINES
-
-    def _write_anew(self) -> None:
-        assert self._path is not None
-        lines = [_line(queue, piece) for queue, pieces in self._pieces.items() for piece in pieces]
         other = self._path.with_name(f"{self._path.name}.new")
-        other.touch(0o600)
-        shutil.copymode(self._path, other)
+        if self._path.exists():
+            other.touch(0o600)
+            shutil.copymode(self._path, other)
         with other.open("w", encoding="utf-8") as file:
-            file.writelines(lines)
+            file.writelines(_line(queue, piece) for queue, pieces in self._pieces.items() for piece in pieces)
             file.flush()
             os.fsync(file.fileno())
         other.replace(self._path)
-        self._lines = len(lines)
+        self._is_saved = True
 
     def _keep(self, queue: Queue, piece: Piece) -> None:
         pieces = self._pieces.setdefault(queue, [])
@@ -151,8 +127,7 @@ class OffsetMap:
             return
         pieces.append(piece)
         if len(pieces) > MAX_PIECES:
-            half = len(pieces) // 2
-            pieces[:half] = _merged(pieces[:half])
+            _merge_two(pieces)
 
     def translated(self, queue: Queue, offset: int) -> tuple[Queue, int] | None:
         """Where a group that is at `offset` of the source continues in the copy; None if the map does not know."""
@@ -178,12 +153,16 @@ def joined(pieces: Iterable[Piece]) -> list[Piece]:
     return result
 
 
-def _merged(pieces: list[Piece]) -> list[Piece]:
-    """Each two as one. What cannot be merged is forgotten, but for the later one."""
-    return [
-        (first.merged(second) or second) if second is not None else first
-        for first, second in zip(pieces[::2], [*pieces[1::2], None], strict=False)
-    ]
+def _merge_two(pieces: list[Piece]) -> None:
+    """Merge the two neighbours that are shortest for their distance from the end; if they cannot be, forget the first."""
+    end = pieces[-1].last
+
+    def length(number: int) -> float:
+        first, last = pieces[number].first, pieces[number + 1].last
+        return (last - first) / (end - last)
+
+    number = min(range(len(pieces) - 2), key=length, default=0)
+    pieces[number : number + 2] = [pieces[number].merged(pieces[number + 1]) or pieces[number + 1]]
 
 
 def _piece_of(row: dict[str, Any]) -> tuple[Queue, Piece]:

@@ -233,6 +233,7 @@ def test_offsets_are_translated_between_and_after_pieces(tmp_path: Path) -> None
     path = tmp_path / "map"
     known = OffsetMap(path)
     known.add(SOURCE, [Piece(10, 19, COPY, 100), Piece(30, 34, COPY, 110)])
+    known.save()
     for offsets in (known, OffsetMap(path)):
         translated = {
             offset: offsets.translated(SOURCE, offset) for offset in (9, 10, 15, 20, 25, 30, 35, 99)
