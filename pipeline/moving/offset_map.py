@@ -4,7 +4,7 @@
 
 Messages [first, last] of a queue were stored as toFirst, toFirst + 1, ... of another. A group that is at an offset of
 the source continues at the translated offset of the copy. A piece that continues the one before makes one with it, so a
-queue that only the mirror writes to is one piece. Of a queue with more than `MAX_PIECES` pieces some are merged: a piece
+queue that only the mirror writes to is one piece. Of a queue with more than `MAX_PIECES` some are merged: a piece
 is longer the farther it is from the end, as MirrorMaker 2 keeps offsets at powers of two. A merged piece has "toLast":
 a group inside it continues at its first copy, and so reads some messages again rather than missing some.
 
@@ -154,7 +154,7 @@ def joined(pieces: Iterable[Piece]) -> list[Piece]:
 
 
 def _merge_two(pieces: list[Piece]) -> None:
-    """Merge the two neighbours that are shortest for their distance from the end; if they cannot be, forget the first."""
+    """Merge the two neighbours that are shortest for their distance from the end, or forget the first of them."""
     end = pieces[-1].last
 
     def length(number: int) -> float:
