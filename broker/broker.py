@@ -100,6 +100,7 @@ class Broker:
             for table in part.own_tables:
                 table.load()
         self.access.open()
+        self.transactions.open()
         self.popping.open()
 
     def close(self) -> None:

@@ -141,6 +141,19 @@ class TransactionCheck:
             self._sent_ms.clear()
             self._task = asyncio.get_running_loop().create_task(self._run(), name="transaction check")
 
+    def open(self) -> None:
+        """Go back to the end of a queue that lost messages which the check had passed: new ones get their numbers. A
+        slave's offsets are the master's, which may be ahead of its queues."""
+        store, offsets = self._state.store, self._state.offsets
+        if self._state.config.is_slave:
+            return
+        for topic in (HALF_TOPIC, OP_HALF_TOPIC):
+            for queue_id in {0, *(queue.queue_id for queue in store.queues_of(topic))}:
+                offset, end = offsets.query(topic, CHECK_GROUP, queue_id), store.max_offset(topic, queue_id)
+                if offset > end:
+                    _log.warning("%s queue %d ends at %d, it was checked up to %d", topic, queue_id, end, offset)
+                    offsets.commit(topic, CHECK_GROUP, queue_id, end)
+
     async def stop(self) -> None:
         task, self._task = self._task, None
         if task is not None:

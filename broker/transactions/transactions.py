@@ -13,7 +13,7 @@ from .transaction_check import TransactionCheck
 
 
 class Transactions(Part):
-    """`start` and `stop` mirror each other."""
+    """`start` and `stop` mirror each other; `open` is called once, with the store."""
 
     def __init__(self, state: BrokerState, delayed: Delayed, membership: Membership) -> None:
         super().__init__(state)
@@ -26,6 +26,9 @@ class Transactions(Part):
     @property
     def own_tables(self) -> tuple[JsonTable, ...]:
         return (self.open_count,) if self.config.is_5 else ()
+
+    def open(self) -> None:
+        self.check.open()
 
     def start(self) -> None:
         self.check.start()

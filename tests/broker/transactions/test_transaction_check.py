@@ -203,6 +203,20 @@ async def test_check_continues_at_its_offset_after_a_restart(tmp_path: Path, clo
     close_broker(again)
 
 
+async def test_check_goes_back_to_the_end_of_a_queue_that_lost_messages(
+    broker: Broker, clock: VirtualClock
+) -> None:
+    """ASYNC_FLUSH: a power loss takes half messages, whose check is saved; new ones get their numbers."""
+    for topic in (HALF_TOPIC, OP_HALF_TOPIC):
+        broker.offsets.commit(topic, CHECK_GROUP, 0, 5)
+    broker.transactions.open()
+    await send_half(broker)
+    producer = join(broker)
+    await check_later(broker, clock, 10_000)
+    (question,) = asked(producer)
+    assert question.tran_state_table_offset == 1, "the copy of the one at 0"
+
+
 async def test_no_producer_is_asked_while_the_store_refuses(
     broker: Broker, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
