@@ -142,6 +142,8 @@ class Connection(asyncio.Protocol):
     ) -> "Connection":
         """A connection to `host:port`, or `NotReachable`."""
         host, _, port = address.rpartition(":")
+        if not (host and port.isascii() and port.isdigit()):
+            raise NotReachable(f"cannot connect to {address}: it is not host:port")
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(timeout_seconds):

@@ -130,11 +130,21 @@ def _read(
     """Python itself refuses a keyword that no send has."""
     message = message_of(topic, body, **parts)
     ways = (queue is not None) + (queue_id is not None) + (selector is not None) + (sharding_key is not None)
-    if not ways:
-        return message, None
     if ways > 1:
         raise InvalidArgument("give only one of queue, queue_id, selector and sharding_key")
+    if arg is not None and selector is None:
+        raise InvalidArgument("arg is what a selector gets: give a selector, or sharding_key instead of arg")
+    if not ways:
+        return message, None
+    if queue_id is not None and not isinstance(queue_id, int):
+        raise InvalidArgument(f"queue_id must be a whole number, not {type(queue_id).__name__}")
+    if selector is not None and not callable(selector):
+        raise InvalidArgument(f"selector must be a function, not {type(selector).__name__}")
     if sharding_key is not None:
+        if not isinstance(sharding_key, str | int | float):
+            raise InvalidArgument(
+                f"sharding_key must be text or a whole number, not {type(sharding_key).__name__}"
+            )
         selector, arg = select_by_hash, sharding_key
     return message, Destination(queue, queue_id, selector, arg)
 

@@ -91,6 +91,9 @@ class PushConsumer(GroupMember[PushQueues]):
             raise InvalidArgument("consume_message_batch_max_size needs a batch_listener")
         check_plain(on_assigned=on_assigned, on_revoked=on_revoked)
         check_plain(on_error=on_error, on_reconnect=on_reconnect)
+        methods = (name for name in vars(OffsetStore) if name[0] != "_")
+        if offset_store is not None and (lacks := [one for one in methods if not hasattr(offset_store, one)]):
+            raise InvalidArgument(f"offset_store must be an OffsetStore, it has no {', '.join(lacks)}")
         self._stream: MessageStream | None = None
         called: Callable[..., Any] | None = batch_listener if listener is None else listener
         if called is None:

@@ -82,8 +82,8 @@ class Message(msgspec.Struct, gc=False):
             self.body = self.body.encode()
         if not isinstance(self.keys, str):
             self.keys = _joined(self.keys)
-        if type(self.properties) is not dict or type(self.delay_level) is not int:
-            _check_types(self.properties, self.delay_level)
+        if type(self.properties) is not dict or not type(self.delay_level) is type(self.flag) is int:
+            _check_types(self)
         if self.delay is not None or self.deliver_at is not None:
             _check_delay(self.delay, self.deliver_at)
 
@@ -148,11 +148,12 @@ def _epoch_ms(moment: datetime) -> int:
         raise InvalidArgument(f"deliver_at {moment} cannot be sent: {error}") from None
 
 
-def _check_types(properties: object, delay_level: object) -> None:
-    if not isinstance(properties, Mapping):
-        raise InvalidArgument(f"properties must be a dict of texts, not {type(properties).__name__}")
-    if not isinstance(delay_level, int):
-        raise InvalidArgument(f"delay_level must be a whole number, not {type(delay_level).__name__}")
+def _check_types(message: Message) -> None:
+    if not isinstance(message.properties, Mapping):
+        raise InvalidArgument(f"properties must be a dict of texts, not {type(message.properties).__name__}")
+    for name in ("delay_level", "flag"):
+        if not isinstance(number := getattr(message, name), int):
+            raise InvalidArgument(f"{name} must be a whole number, not {type(number).__name__}")
 
 
 def _check_delay(delay: object, deliver_at: object) -> None:

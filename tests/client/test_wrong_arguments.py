@@ -181,3 +181,19 @@ def test_nothing_is_made_of_wrong_arguments(make: Callable[..., Any], keywords: 
             except Exception as error:
                 raw.add(f"{name}={wrong!r}: {error!r}")
     assert sorted(raw) == []
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: PushConsumer("g", offset_store=5), "offset_store must be an OffsetStore"),
+        (lambda: PushConsumer("g", commit, batch_listener=commit), "has one listener"),
+        (lambda: PushConsumer("g", lambda: None), "must take the message"),
+        (lambda: PushConsumer("g", start="first", consume_timestamp="x"), "give start or consume_timestamp"),
+        (lambda: AdminClient(timeout_ms=0), "at least 1"),
+        (lambda: AdminClient(timeout_ms=math.nan), "must be milliseconds"),
+    ],
+)
+def test_what_would_fail_later_is_refused_when_it_is_made(make: Callable[[], Any], words: str) -> None:
+    with pytest.raises(ClientError, match=words):
+        make()

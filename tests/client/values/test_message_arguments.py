@@ -58,6 +58,7 @@ def test_no_delay_at_all_is_no_delay() -> None:
         ({"keys": 7}, "a text or texts"),
         ({"properties": "a=b"}, "a dict of texts, not str"),
         ({"delay_level": "3"}, "a whole number, not str"),
+        ({"flag": "3"}, "flag must be a whole number, not str"),
         ({"keys": ["a", 7]}, "a text or texts"),
     ],
 )
