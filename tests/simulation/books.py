@@ -7,12 +7,13 @@ consumed.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pocketmq.client import MessageExt, SendResult, SendStatus
 from pocketmq.protocol.message.offset_id import decode_message_id
 
 from simulation.plan import Plan, broker_name_of
+from simulation.receipts import Receipts
 
 FORCED_WITHIN_SECONDS = 12.0
 """ASYNC_FLUSH forces the whole log every ten seconds."""
@@ -27,14 +28,25 @@ class InvariantError(AssertionError):
     """Something that must never be true is true."""
 
 
+class Missing(NamedTuple):
+    """What a group, or any, has not got yet."""
+
+    group: str
+    key: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+
 class Sent:
     """One message that its producer was told is stored."""
 
-    def __init__(self, key: str, result: SendResult, at: float, number: int = 0) -> None:
-        queue = result.queue
-        self.key, self.at, self.status = key, at, result.status
-        self.place: Place = queue.broker_name, queue.topic, queue.queue_id
-        self.offset = result.queue_offset + number
+    def __init__(self, key: str, at: float, status: SendStatus, place: Place, offset: int) -> None:
+        self.key, self.at, self.status = key, at, status
+        self.place, self.offset = place, offset
         self.may_be_lost = False
 
 
@@ -43,8 +55,9 @@ class Books:
 
     def __init__(self, plan: Plan, now: Callable[[], float], trace: Callable[[str], None]) -> None:
         self.plan = plan
-        self._now, self._trace = now, trace
+        self._now, self.trace = now, trace
         self.violations: list[str] = []
+        self.receipts = Receipts(now, self.violated)
         self.sent: dict[str, Sent] = {}
         self.promises: dict[str, Sent] = {}
         self.rolled_back: set[str] = set()
@@ -56,6 +69,8 @@ class Books:
         """By how much clocks were set forward."""
         self.flushed: Callable[[str], int] = lambda _: 1 << 62
         """Up to where a broker says that its log is on disk."""
+        self.position_of: Callable[[Place, int, str], int | None] = lambda *_: None
+        """Where in the log a message is, by its place, its offset and its key; None while the broker is down."""
         self.slave_end = 0
         self.pops_expire = False
         """Whether clocks have differed by so much that consumers took popped messages for expired, and gave them up."""
@@ -87,15 +102,33 @@ class Books:
 
     def acknowledged(self, key: str, result: SendResult, number: int = 0) -> None:
         """A message, or one of a batch, is at the offset of its result."""
-        self._stored(result)
-        self.sent[key] = self._kept(Sent(key, result, self._now(), number))
-        self._trace(f"{key} is {result.status.name} at {result.queue_offset} of {result.queue.queue_id}")
+        self._check_durable(result.status, result.queue.broker_name, position_in(result))
+        self._note_sent(key, result.status, place_in(result), result.queue_offset + number)
+
+    def stored(self, key: str, status: SendStatus, place: Place, offset: int) -> None:
+        """A message is at this offset of one of the topic's queues; its producer does not hear which (queue -1)."""
+        self._check_durable(status, place[0], self.position_of(place, offset, key))
+        if status is SendStatus.SEND_OK:  # no other answer names the offset
+            self._note_sent(key, status, place, offset)
+
+    def _note_sent(self, key: str, status: SendStatus, place: Place, offset: int) -> None:
+        self.sent[key] = self._kept(Sent(key, self._now(), status, place, offset))
+        self.trace(f"{key} is {status.name} at {offset} of {place[2]}")
 
     def promised(self, key: str, result: SendResult) -> None:
         """A message that is to be consumed later: delayed, or in a transaction that commits."""
-        self._stored(result)
-        self.promises[key] = self._kept(Sent(key, result, self._now()))
-        self._trace(f"{key} is promised")
+        self._check_durable(result.status, result.queue.broker_name, position_in(result))
+        self._note_promise(key, result.status, place_in(result))
+
+    def promised_at(self, key: str, status: SendStatus, place: Place, offset: int | None) -> None:
+        """The same, where the answer names the offset in a queue, if any."""
+        position = None if offset is None else self.position_of(place, offset, key)
+        self._check_durable(status, place[0], position)
+        self._note_promise(key, status, place)
+
+    def _note_promise(self, key: str, status: SendStatus, place: Place) -> None:
+        self.promises[key] = self._kept(Sent(key, self._now(), status, place, -1))
+        self.trace(f"{key} is promised")
 
     def _kept(self, sent: Sent) -> Sent:
         """The answer may have been under way when the power was lost."""
@@ -103,12 +136,10 @@ class Books:
         sent.may_be_lost = not is_promised and self.tried[sent.key] <= self._power_lost_at[sent.place[0]]
         return sent
 
-    def _stored(self, result: SendResult) -> None:
-        self.counts[result.status.name] += 1
-        if result.status is not SendStatus.SEND_OK:
+    def _check_durable(self, status: SendStatus, broker_name: str, position: int | None) -> None:
+        self.counts[status.name] += 1
+        if status is not SendStatus.SEND_OK or position is None:
             return
-        position = decode_message_id(result.offset_message_id.split(",")[0]).position
-        broker_name = result.queue.broker_name
         if self.plan.role == "SYNC_MASTER" and broker_name == "b0" and position >= self.slave_end:
             self.violated(
                 f"the message at {position} is acknowledged, the slave's log ended at {self.slave_end}"
@@ -130,9 +161,8 @@ class Books:
         """The slave's log has reached this position."""
         self.slave_end = max(self.slave_end, end)
 
-    def listened(self, group: str, message: MessageExt) -> None:
+    def listened(self, group: str, key: str) -> None:
         """A listener has returned without failing."""
-        key = key_in(message.body)
         self.consumed[group][key] += 1
         if key not in self.tried:
             self.violated(f"{group} got {key}, which nobody has sent")
@@ -145,6 +175,10 @@ class Books:
         """A listener is about to fail: its client has the broker store the message again."""
         self._sent_back[group, key_in(message.body)] = self._now()
 
+    def popped(self, group: str, key: str) -> None:
+        """A gRPC client has got a message: the broker stores it again at any time, unless it is acknowledged."""
+        self._sent_back[group, key] = float("inf")
+
     def is_in_turn(self, group: str, message: MessageExt) -> None:
         """An ordered listener gets a message: it must have got, and returned for, all before it."""
         place = message.broker_name, message.record.topic, message.queue_id
@@ -156,20 +190,22 @@ class Books:
 
     def returned(self, group: str, message: MessageExt) -> None:
         """A listener has returned, or failed."""
-        position = message.commit_log_offset
-        # 4.9 shows messages at once. A slave shows what its own disk has.
-        if self.plan.flush == "SYNC_FLUSH" and self.plan.emulate == "5":
-            holders = [name for name in self.plan.brokers if broker_name_of(name) == message.broker_name]
-            if position >= max(self.flushed(name) for name in holders):
-                self.violated(f"the message at {position} is consumed, and not on disk")
+        self.shown(message.broker_name, message.commit_log_offset)
         if not message.record.topic.startswith("%"):
             place = message.broker_name, message.record.topic, message.queue_id
             self.handled[group, place].add(message.queue_offset)
-        self._trace(f"{group} consumed {message.queue_offset} of {message.record.topic} {message.queue_id}")
+        self.trace(f"{group} consumed {message.queue_offset} of {message.record.topic} {message.queue_id}")
+
+    def shown(self, broker_name: str, position: int) -> None:
+        """A consumer has seen a message. 4.9 shows messages at once; a slave shows what its own disk has."""
+        if self.plan.flush == "SYNC_FLUSH" and self.plan.emulate == "5":
+            holders = [name for name in self.plan.brokers if broker_name_of(name) == broker_name]
+            if position >= max(self.flushed(name) for name in holders):
+                self.violated(f"the message at {position} is consumed, and not on disk")
 
     def committed(self, broker_name: str, topic: str, group: str, queue_id: int, offset: int) -> None:
         """A broker has stored an offset of a group."""
-        self._trace(f"{group} commits {offset} of {topic} {queue_id}")
+        self.trace(f"{group} commits {offset} of {topic} {queue_id}")
         place = broker_name, topic, queue_id
         key = group, place
         if (
@@ -182,6 +218,10 @@ class Books:
             if number not in handled and not lost_from <= number < lost_to:
                 self.violated(f"{group} has committed {offset} of {place}, and has not consumed {number}")
         self._checked[key] = max(self._checked.get(key, 0), offset)
+
+    def died(self, broker_name: str, *, was_unsafe: bool) -> None:
+        """A broker has ended without saving its tables; `was_unsafe`: none since the disk refused or delayed."""
+        self.receipts.died(broker_name, 0.0 if was_unsafe else self._now() - FORCED_WITHIN_SECONDS)
 
     def power_lost(self, broker_name: str, *, was_unsafe: bool) -> None:
         """ASYNC_FLUSH may lose what is younger than the last pass over the whole log; `was_unsafe`: all of it that
@@ -221,38 +261,47 @@ class Books:
                         f"offset {number} of {place} has the record of {record.queue_offset}"
                     )
                 found[place, number] = key_of(record)
+        somewhere = {(place[:2], number, key) for (place, number), key in found.items()}
         for sent in self.sent.values():
             key = found.get((sent.place, sent.offset))
+            if (sent.place[:2], sent.offset, sent.key) in somewhere and sent.place[2] < 0:
+                continue
             if key != sent.key and not sent.may_be_lost:
                 raise InvariantError(
                     f"{sent.key}, acknowledged at {sent.at:.3f} s with {sent.status.name}, is not at offset "
                     f"{sent.offset} of {sent.place}: there is {key}"
                 )
 
-    def unconsumed(self, group: str, topic: str, records: dict[Place, list[Any]]) -> list[str]:
+    def unconsumed(self, group: str, topic: str, records: dict[Place, list[Any]]) -> list[Missing]:
         """What is stored and the group has not got."""
         if group == "g-pop" and self.pops_expire:
             return []
         return [
-            f"{group}: {key_of(record)} at {record.queue_offset} of {place}"
+            Missing(group, key_of(record), f"{group}: {key_of(record)} at {record.queue_offset} of {place}")
             for place, queue in records.items()
-            for record in queue
             if place[1] == topic
-            and not self.consumed[group][key_of(record)]
+            for record in queue
+            if not self.consumed[group][key_of(record)]
             and (group, key_of(record)) not in self._retry_lost
             and not self._is_numbered_again(place, record)
         ]
 
-    def unkept_promises(self, records: dict[Place, list[Any]]) -> list[str]:
+    def unkept_promises(self, records: dict[Place, list[Any]]) -> list[Missing]:
         """What was to be consumed later, and is not."""
         excused = set().union(*self.consumed.values())
         for place, queue in records.items():
-            excused |= {key_of(record) for record in queue if self._is_numbered_again(place, record)}
+            if place in self.regressed:
+                excused |= {key_of(record) for record in queue if self._is_numbered_again(place, record)}
         return [
-            f"{key}, promised"
+            Missing("", key, f"{key}, promised")
             for key, sent in self.promises.items()
             if key not in excused and not sent.may_be_lost
         ]
+
+    def is_missing(self, one: Missing) -> bool:
+        """Whether it still is."""
+        groups = [one.group] if one.group else list(self.consumed)
+        return not any(self.consumed[group][one.key] for group in groups)
 
     def _is_numbered_again(self, place: Place, record: Any) -> bool:
         """Whether a lost message had its number: a group that had passed that one does not look there again."""
@@ -265,9 +314,25 @@ class Books:
             raise InvariantError(f"{group} got {twice[:3]} more than once, though nothing had failed")
 
 
+def place_in(result: SendResult) -> Place:
+    return result.queue.broker_name, result.queue.topic, result.queue.queue_id
+
+
+def position_in(result: SendResult) -> int | None:
+    """Where in the log it says that the message is, or the first of a batch."""
+    if result.status is not SendStatus.SEND_OK:
+        return None
+    return decode_message_id(result.offset_message_id.split(",")[0]).position
+
+
 def key_of(record: Any) -> str:
     return key_in(record.body)
 
 
 def key_in(body: Any) -> str:
     return bytes(body).split(b" ", 1)[0].decode()
+
+
+def commits(key: str) -> bool:
+    """What becomes of a transaction, by the last figure of its key."""
+    return int(key[-1]) % 2 == 0

@@ -21,7 +21,10 @@ from pocketmq.client import (
     TransactionProducer,
 )
 
-from simulation.books import Books, Place, key_in
+from simulation.books import Books, Missing, Place, commits, key_in
+from simulation.grpc_consumer import GrpcConsumer
+from simulation.grpc_producer import GrpcProducer
+from simulation.grpc_program import ServerAt
 from simulation.machines import Machine
 from simulation.plan import Plan
 
@@ -57,6 +60,10 @@ def groups_of(plan: Plan) -> list[Group]:
         groups.append(Group("g-all", "t-orders", "broadcast"))
     if "requests" in plan.uses:
         groups.append(Group("g-asked", "t-asked", "requests"))
+    if "grpc" in plan.uses:
+        groups.append(Group("g-grpc", "t-grpc", "grpc"))
+        groups.append(Group("g-grpc-paid", "t-grpc-paid", "grpc"))
+        groups.append(Group("g-mixed", "t-grpc", "concurrent"))
     return groups
 
 
@@ -66,17 +73,23 @@ def member_of(group: Group, machine: str) -> str:
 
 
 def verdict_on(key: str) -> LocalTransactionState:
-    """What becomes of a transaction, by the last figure of its key."""
-    commits = int(key[-1]) % 2 == 0
-    return LocalTransactionState.COMMIT_MESSAGE if commits else LocalTransactionState.ROLLBACK_MESSAGE
+    commit, rollback = LocalTransactionState.COMMIT_MESSAGE, LocalTransactionState.ROLLBACK_MESSAGE
+    return commit if commits(key) else rollback
 
 
 class Clients:
     """One program for each machine; a machine that starts again starts its program again."""
 
-    def __init__(self, plan: Plan, machines: dict[str, Machine], books: Books, name_servers: str) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        machines: dict[str, Machine],
+        books: Books,
+        name_servers: str,
+        grpc_servers: list[ServerAt],
+    ) -> None:
         self._plan, self._machines, self._books = plan, machines, books
-        self._name_servers = name_servers
+        self._name_servers, self._grpc_servers = name_servers, grpc_servers
         self._groups = groups_of(plan)
         self.is_ending = False
         self._stopped = asyncio.Event()
@@ -121,6 +134,13 @@ class Clients:
             if "transactions" in kinds:
                 payer = await stack.enter_async_context(TransactionProducer("p-paid", check, **options))
             sends = await stack.enter_async_context(asyncio.TaskGroup())
+            caller = None
+            if "grpc" in self._plan.uses:
+                kinds += ["grpc", "grpc"]
+                delayed = "t-delayed" if "delayed" in kinds else None
+                client = machine, chance, self._plan, self._books, self._grpc_servers
+                caller = GrpcProducer(*client, plain="t-grpc", paid="t-grpc-paid", delayed=delayed)
+                sends.create_task(caller.run(self._stopped))
             shards = [asyncio.Lock() for _ in range(SHARDS)]
             while not self.is_ending:
                 await asyncio.sleep(chance.expovariate(1 / self._plan.send_pause))
@@ -139,6 +159,9 @@ class Clients:
                 elif kind == "requests":
                     assert asker is not None
                     work = self._ask(asker, self._message(machine, chance, "t-asked"))
+                elif kind == "grpc":
+                    assert caller is not None
+                    work = caller.send()
                 else:
                     assert payer is not None
                     work = self._pay(payer, self._message(machine, chance, "t-paid"), chance)
@@ -238,6 +261,14 @@ class Clients:
                     options["topic_metadata_check_interval_millis"] = 1_000
                     polling.create_task(self._poll(group, options))
                     continue
+                if group.kind == "grpc":
+                    client = machine, chance, self._plan, self._books, self._grpc_servers
+                    is_sent_once = group.topic == "t-grpc"
+                    member = GrpcConsumer(
+                        *client, group=group.name, topic=group.topic, is_sent_once=is_sent_once
+                    )
+                    polling.create_task(member.run(self._stopped))
+                    continue
                 if group.kind == "pop":
                     options |= {"client_rebalance": False, "pop_invisible_time": POP_INVISIBLE_MS}
                 if group.kind == "broadcast":
@@ -273,7 +304,7 @@ class Clients:
             if fails:
                 self._books.failed(name, message)
                 raise RuntimeError("the listener fails")
-            self._books.listened(name, message)
+            self._books.listened(name, key_in(message.body))
 
         return listen
 
@@ -283,11 +314,11 @@ class Clients:
             while not self._stopped.is_set():
                 for message in await consumer.poll(1_000):
                     self._books.returned(group.name, message)
-                    self._books.listened(group.name, message)
+                    self._books.listened(group.name, key_in(message.body))
 
     # -- the end
 
-    def unfinished(self, records: dict[Place, list[Any]]) -> list[str]:
+    def unfinished(self, records: dict[Place, list[Any]]) -> list[Missing]:
         """What the groups have not got yet."""
         missing = [
             text
@@ -302,7 +333,7 @@ class Clients:
         if self._plan.events or self._plan.share_failing:
             return
         for group in self._groups:
-            if group.kind in ("ordered", "broadcast") or len(self._plan.consumers) == 1:
+            if group.kind in ("ordered", "broadcast", "grpc") or len(self._plan.consumers) == 1:
                 for name in self._members(group):
                     self._books.check_once(name)
 

@@ -1,11 +1,15 @@
 """An event loop without sockets and without time: it jumps to the next timer when nothing is ready.
 
 Connections lead into a `Network`, threads are `SimulatedThread`s, and what belongs to a life that has ended is dropped.
+
+A turn is one callback of a machine: while it runs, nobody else of that machine is served. It is measured in processor
+time of the loop's thread, which other programs cannot lengthen by much; `run.py` says when a long one counts.
 """
 
 import asyncio
 import heapq
 import itertools
+import time
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any
@@ -38,6 +42,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     """`now` is the time in seconds since its start."""
 
     TURNS_AT_ONE_TIME = 200_000
+    LONG_TURN_SECONDS = 0.25
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,6 +50,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self.network: Any = None
         self.failures: list[str] = []
         """Exceptions that nobody has caught."""
+        self.longest_turn = 0.0
+        self.long_turns: dict[int, str] = {}
+        """By number: how long, and what ran."""
+        self._turn_count = 0
         self._turns = 0
         self.set_task_factory(self._make_task)
         self.set_exception_handler(self._note_failure)
@@ -81,6 +90,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             handle = heapq.heappop(scheduled)
             handle._scheduled = False
             ready.append(handle)
+        began = time.thread_time()
         for _ in range(len(ready)):
             handle = ready.popleft()
             if handle._cancelled:
@@ -88,6 +98,16 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             life = handle._context.get(LIFE)
             if life is None or life.is_alive:
                 handle._run()
+                now = time.thread_time()
+                if life is not None:
+                    self._turn_ended(handle, now - began)
+                began = now
+
+    def _turn_ended(self, handle: asyncio.Handle, seconds: float) -> None:
+        self._turn_count += 1
+        self.longest_turn = max(self.longest_turn, seconds)
+        if seconds > self.LONG_TURN_SECONDS:
+            self.long_turns[self._turn_count] = f"{seconds * 1000:.0f} ms in {handle!r}"
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """They leave the heap when their time has come."""

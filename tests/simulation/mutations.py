@@ -19,6 +19,10 @@ from pocketmq.broker.tables.delay_table import DelayTable
 from pocketmq.broker.transactions.transaction_check import TransactionCheck
 from pocketmq.client.delivery.send_back import SendBack
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
+from pocketmq.grpc_endpoint.consuming.delivery import Delivery
+from pocketmq.grpc_endpoint.consuming.receipt_handle import ReceiptHandle
+from pocketmq.grpc_endpoint.consuming.renewal import Renewal
+from pocketmq.grpc_endpoint.producing import send_handlers, transaction_handlers
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT
 from pocketmq.protocol.requests.send import EndTransaction
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -187,3 +191,45 @@ def ack_counts_for_another_message() -> None:
         return acknowledge(pop, offset ^ 1)
 
     replace(acknowledge, other)
+
+
+# -- gRPC
+
+
+@mutation
+def grpc_answer_does_not_wait() -> None:
+    send_handlers._when_durable = lambda producing, peer, reply, *_: reply
+
+
+@mutation
+def grpc_rollback_commits() -> None:
+    verdicts = transaction_handlers._VERDICTS
+    for verdict in verdicts:
+        verdicts[verdict] = TRANSACTION_COMMIT
+
+
+@mutation
+def nothing_is_renewed_for_grpc_clients() -> None:
+    Renewal.scan = lambda self: None  # type: ignore[method-assign]
+
+
+@mutation
+def ack_counts_for_the_receipt_before_a_renewal() -> None:
+    take = Renewal.take
+
+    def former(self: Renewal, client_id: str, message_id: str, delivered: Any) -> Any:
+        take(self, client_id, message_id, delivered)
+        return delivered
+
+    Renewal.take = former  # type: ignore[method-assign]
+
+
+@mutation
+def changed_receipt_is_the_former_one() -> None:
+    ReceiptHandle.changed = lambda self, *_, **__: self  # type: ignore[method-assign]
+
+
+@mutation
+def grpc_ack_is_forgotten() -> None:
+    """Answered, and not stored."""
+    Delivery.acknowledged = lambda self: None  # type: ignore[method-assign]

@@ -173,8 +173,13 @@ def _machine_of(path: Path) -> Machine | None:
     return None
 
 
+def _path_of(descriptor: int) -> Path:
+    """As the product names it: in the folder of the run, which is the working directory."""
+    return Path(os.readlink(f"/proc/self/fd/{descriptor}").removeprefix(f"{os.getcwd()}/"))
+
+
 def _sync(descriptor: int) -> None:
-    path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+    path = _path_of(descriptor)
     machine = _machine_of(path)
     if machine is None or machine.disk is None or not path.is_file():
         return
@@ -200,7 +205,7 @@ def _force_directory(path: Path) -> None:
 
 
 def _reserve(descriptor: int, start: int, length: int) -> None:
-    _refuse_if_full(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+    _refuse_if_full(_path_of(descriptor))
     os.posix_fallocate(descriptor, start, length)
 
 
@@ -222,7 +227,7 @@ def _refuse_if_full(path: Path) -> None:
 
 def _pwrite(descriptor: int, data: bytes, position: int) -> int:
     """As a system may: writes a part of the bytes only."""
-    _refuse_if_full(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+    _refuse_if_full(_path_of(descriptor))
     return os.pwrite(descriptor, data[: World.random.randint(1, len(data))], position)
 
 
@@ -288,6 +293,8 @@ def install() -> None:
     for name in ("pocketmq.broker.network.connection", "pocketmq.client.connections.connection"):
         _hash_by_number(sys.modules[name].Connection)
     _hash_by_number(sys.modules["pocketmq.broker.cluster.replication_master"].SlaveConnection)
+    _hash_by_number(sys.modules["pocketmq.broker.network.tls_stream"].TlsDetector)
+    _hash_by_number(sys.modules["pocketmq.grpc_endpoint.http2.connection"].Http2Connection)
     timer_wheel.SLOTS = 2 * WINDOW_SLOTS  # type: ignore[misc]
     timer_wheel.WHEEL_BYTES = 2 * WINDOW_SLOTS * timer_wheel.SLOT_BYTES  # type: ignore[misc]
     timer_store.WINDOW_SLOTS = WINDOW_SLOTS  # type: ignore[misc]

@@ -46,6 +46,7 @@ class Plan(NamedTuple):
     producers: tuple[str, ...]
     consumers: tuple[str, ...]
     brokers: tuple[str, ...]
+    name_servers: tuple[str, ...]
     share_failing: float
     """Of the calls of a listener that fail."""
     uses: frozenset[str]
@@ -62,13 +63,15 @@ class Plan(NamedTuple):
     def __str__(self) -> str:
         uses = " ".join(sorted(self.uses))
         return (
-            f"seed {self.seed}: emulate {self.emulate}, {self.flush}, {self.role}, brokers {' '.join(self.brokers)}, "
+            f"seed {self.seed}: emulate {self.emulate}, {self.flush}, {self.role}, "
+            f"name servers {' '.join(self.name_servers)}, brokers {' '.join(self.brokers)}, "
             f"{len(self.producers)} producers, {len(self.consumers)} consumers, {self.queues} queues, "
             f"{self.seconds:.0f} s, {uses}, {len(self.events)} faults"
         )
 
 
 USES = ("ordered", "delayed", "transactions", "pop", "lite pull", "batches", "broadcast", "requests")
+"""And "grpc", by brokers of the 5.x line."""
 
 
 def broker_name_of(machine: str) -> str:
@@ -78,7 +81,7 @@ def broker_name_of(machine: str) -> str:
 
 def plan_of(seed: int) -> Plan:
     """The plan of a seed, with all its events."""
-    chance = Random(seed)
+    chance, more = Random(seed), Random(f"{seed} more")
     has_slave = chance.random() < 0.4
     plan = Plan(
         seed,
@@ -93,9 +96,12 @@ def plan_of(seed: int) -> Plan:
         producers=("p0", "p1")[: chance.choice((1, 1, 2))],
         consumers=("c0", "c1")[: chance.choice((1, 2))],
         brokers=("b0", *(("b0-1",) if has_slave else ()), *(("b1",) if chance.random() < 0.25 else ())),
+        name_servers=("n0", "n1") if more.random() < 0.3 else ("n0",),
         share_failing=chance.choice((0.0, 0.0, 0.1)),
         uses=frozenset(use for use in USES if chance.random() < 0.3),
     )
+    if plan.emulate == "5" and more.random() < 0.5:
+        plan = plan._replace(uses=plan.uses | {"grpc"})
     return plan._replace(events=tuple(sorted(_events(plan, chance))))
 
 
@@ -106,7 +112,8 @@ def _events(plan: Plan, chance: Random) -> Iterator[Event]:
         target = chance.choice(kinds[kind])
         other = ""
         if kind == "partition":
-            other = chance.choice([name for name in ("n0", *plan.brokers) if name != target])
+            servers = *plan.name_servers, *plan.brokers
+            other = chance.choice([name for name in servers if name != target])
         yield Event(
             round(chance.uniform(CALM_SECONDS, plan.seconds), 3),
             kind,
@@ -118,10 +125,10 @@ def _events(plan: Plan, chance: Random) -> Iterator[Event]:
 
 def _possible(plan: Plan) -> dict[str, tuple[str, ...]]:
     clients = (*plan.producers, *plan.consumers)
-    everybody = ("n0", *plan.brokers, *clients)
+    everybody = (*plan.name_servers, *plan.brokers, *clients)
     return {
         "power loss": plan.brokers,
-        "kill": (*plan.brokers, "n0"),
+        "kill": (*plan.brokers, *plan.name_servers),
         "stop": plan.brokers,
         "kill client": plan.consumers,
         "cut": everybody,

@@ -1,36 +1,46 @@
 """Seeds of the simulation, in processes of their own: it changes what the product asks the system for."""
 
+import asyncio
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from simulation import run
+from simulation.loop import SimulatedLoop
+from simulation.machines import Machine
 from simulation.mutations import MUTATIONS
+from simulation.plan import Plan, plan_of
+from simulation.world import Outcome
 
 TESTS = Path(__file__).resolve().parent.parent
+GRPC_SEED = 2425
+"""Two name servers, gRPC clients that give messages up, two faults."""
 
 pytestmark = pytest.mark.skipif(
     not os.path.isdir("/proc/self/fd"), reason="finds files by descriptor through /proc"
 )
 
 
-def simulate(*words: str) -> str:
+def simulate(*words: str, hash_seed: str = "random") -> str:
     """What it prints; fails if a seed fails."""
     done = subprocess.run(
         [sys.executable, "-m", "simulation.run", *words],
-        cwd=TESTS, capture_output=True, text=True, check=False,
+        cwd=TESTS, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONHASHSEED": hash_seed},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [2, 17])
+@pytest.mark.parametrize("seed", [2, 17, GRPC_SEED])
 def test_the_same_seed_gives_the_same_trace(seed: int) -> None:
     """Seed 2 locks queues, 17 has disk errors, whose text has the folder's name."""
-    first, second = (simulate("--seed", str(seed)).splitlines()[-1] for _ in range(2))
+    first, second = (simulate("--seed", str(seed), hash_seed=one).splitlines()[-1] for one in "12")
     assert first.startswith("trace ")
     assert first == second
 
@@ -39,6 +49,42 @@ def test_the_same_seed_gives_the_same_trace(seed: int) -> None:
 def test_every_invariant_holds_for_a_small_seed(small: int) -> None:
     """Few messages, eight faults."""
     assert " 0 failed" in simulate("--first", str(small), "--seeds", "1")
+
+
+def test_grpc_clients_and_two_name_servers_take_part() -> None:
+    """Every way in which gRPC clients treat a message is in the run."""
+    plan, printed = plan_of(GRPC_SEED), simulate("--seed", str(GRPC_SEED))
+    assert plan.name_servers == ("n0", "n1")
+    for counted in ("gRPC transactions", "held messages", "postponed messages", "messages given up"):
+        assert counted in printed
+
+
+def test_a_long_turn_is_noted_and_counts_if_it_is_in_every_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = SimulatedLoop()
+    loop.LONG_TURN_SECONDS = 0.02  # type: ignore[misc]
+    life = Machine("b0", "10.0.0.1", loop, Random(1), None).begin()
+
+    def work() -> None:
+        end = time.thread_time() + 0.03
+        while time.thread_time() < end:
+            pass
+
+    async def wait() -> None:
+        loop.call_soon(work, context=life.context.copy())
+        await asyncio.sleep(1)
+
+    loop.run_until_complete(wait())
+    loop.close()
+    assert loop.longest_turn > 0.02
+    assert list(loop.long_turns) == [1]
+
+    def run_plan(_: Plan, *, trace_all: bool = False) -> Outcome:
+        return Outcome("", "", 1.0, {}, [], 0.3, turns.pop())
+
+    monkeypatch.setattr(run, "run_plan", run_plan)
+    for first, second, failure in ((7, 8, ""), (7, 7, "a turn of the loop is too long: 300 ms")):
+        turns = [{7: "300 ms"}, {second: "290 ms"}, {first: "300 ms"}]
+        assert run.run_checked(plan_of(1)).failure == failure
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from pocketmq.broker.tables.offset_table import OffsetTable
 from pocketmq.protocol.message.record import Record, decode_record
 from pocketmq.store import MessageStore, StoreError
 
-from simulation.books import InvariantError, Place
+from simulation.books import InvariantError, Place, key_of
 from simulation.machines import LIFE
 from simulation.patches import World
 from simulation.plan import broker_name_of
@@ -37,6 +37,17 @@ def records_of(broker_name: str, store: MessageStore) -> dict[Place, list[Record
                     raise InvariantError(f"offset {offset} of {place} has no record")
                 found[place].append(decode_record(record))
     return found
+
+
+def position_in_log(store: MessageStore, place: Place, offset: int, key: str) -> int | None:
+    """Where the message with this key is, whose queue is not known if it is -1; None if it is not visible yet."""
+    _, topic, queue_id = place
+    for queue in store.queues_of(topic):
+        unit = store.queue_unit(topic, queue.queue_id, offset) if queue_id in (-1, queue.queue_id) else None
+        record = None if unit is None else store.read_record(unit[0], unit[1])
+        if unit is not None and record is not None and key_of(decode_record(record)) == key:
+            return unit[0]
+    return None
 
 
 class Logs(logging.Handler):

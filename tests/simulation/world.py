@@ -1,6 +1,8 @@
 """One run: builds the machines, lets the clients work, makes the faults happen, and checks the books.
 
-    outcome = run(plan_of(17), folder)
+    outcome = Run(plan_of(17), Path()).run()
+
+The folder is the working directory: paths have the same text, and the same hash, in each run.
 
 The name server, the brokers and the clients are the product's own; what they ask the system for is answered by
 `patches.py`.
@@ -23,21 +25,23 @@ from pocketmq.broker.network.dispatch import NAME_SERVER
 from pocketmq.broker.network.server import Server
 from pocketmq.broker.network.server_context import Limits
 from pocketmq.broker.node import Node
+from pocketmq.grpc_endpoint.endpoint import Endpoint
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.store import MessageStore, StoreError
 from pocketmq.store.at_rest.check import check_store
 from pocketmq.testing.server.settings import broker_config
 
-from simulation.books import Books, InvariantError, Place
+from simulation.books import Books, InvariantError, Missing, Place
 from simulation.clients import DELAY_SECONDS, POP_INVISIBLE_MS, Clients
 from simulation.loop import SimulatedLoop, StuckError
 from simulation.machines import Life, Machine
 from simulation.network import NEUTRAL, Network
 from simulation.patches import World, forget_instances
-from simulation.plan import Event, Plan, broker_name_of
-from simulation.watching import Logs, max_offsets, records_of
+from simulation.plan import Event, Plan
+from simulation.settings import settings_of
+from simulation.watching import Logs, max_offsets, position_in_log, records_of
 
-NAME_SERVER_PORT, BROKER_PORT, HA_PORT = 9876, 10911, 10912
+NAME_SERVER_PORT, GRPC_PORT = 9876, 8081
 OTHER_BOOT = "1 another-boot 1"
 SETTLES_WITHIN_SECONDS = 900.0
 RESTART_SECONDS = 1.0
@@ -53,6 +57,10 @@ class Outcome(NamedTuple):
     virtual_seconds: float
     counts: dict[str, int]
     last_lines: list[str]
+    longest_turn: float
+    """Seconds of processor time that one callback of a machine took."""
+    long_turns: dict[int, str]
+    """Those beyond the limit, by their number, which is the same in each run of the plan."""
 
 
 class Run:
@@ -60,10 +68,9 @@ class Run:
 
     def __init__(self, plan: Plan, folder: Path) -> None:
         self.plan, self.folder = plan, folder
-        self._folder_name = folder.name
         self.loop = loop = SimulatedLoop()
         self._hash, self._lines = hashlib.blake2b(digest_size=16), []  # type: ignore[var-annotated]
-        names = ("n0", *plan.brokers, *plan.producers, *plan.consumers)
+        names = ("n0", *plan.brokers, *plan.producers, *plan.consumers, *plan.name_servers[1:])
         self.machines = {
             name: Machine(
                 name,
@@ -78,14 +85,18 @@ class Run:
         World.loop, World.network, World.machines = loop, self.network, self.machines
         World.trace, World.random = self.trace, plan.random("product")
         self.books = Books(plan, lambda: loop.now, self.trace)
-        self.clients = Clients(
-            plan, self.machines, self.books, f"{self.machines['n0'].ip}:{NAME_SERVER_PORT}"
-        )
-        self.books.flushed = self._flushed
+        ips = {name: machine.ip for name, machine in self.machines.items()}
+        self._name_servers = ";".join(f"{ips[name]}:{NAME_SERVER_PORT}" for name in plan.name_servers)
+        grpc_servers = [(ips[name], GRPC_PORT) for name in plan.masters]
+        self.clients = Clients(plan, self.machines, self.books, self._name_servers, grpc_servers)
+        self.books.flushed, self.books.position_of = self._flushed, self._position_of
         World.books, World.opened, World.folder = self.books, self.opened, folder
         self.nodes: dict[str, Node] = {}
+        self.endpoints: dict[str, Endpoint] = {}
+        self._ended_at: dict[str, dict[Place, int]] = {}
+        """Max offsets of the queues of masters at the end of their last life."""
         self._offsets: dict[str, dict[Place, int]] = {}
-        """Max offsets of the queues of masters when their power was lost."""
+        """Those of masters whose power was lost since."""
         self._down: dict[str, float] = {}
         """Until when a machine stays down."""
         self._unsafe: set[str] = set()
@@ -96,9 +107,7 @@ class Run:
         self.trace_all = False
 
     def trace(self, line: str, data: bytes = b"") -> None:
-        """The folder's name is another one in each run, and stands in errors of the disk."""
-        text = f"{self.loop.now:.6f} {line}".replace(self._folder_name, "")
-        data = data.replace(self._folder_name.encode(), b"")
+        text = f"{self.loop.now:.6f} {line}"
         self._hash.update(text.encode())
         self._hash.update(data)
         self._lines.append(text)
@@ -120,8 +129,8 @@ class Run:
         finally:
             logging.getLogger("pocketmq").removeHandler(logs)
             self._end()
-        counts = dict(self.books.counts)
-        return Outcome(failure, self._hash.hexdigest(), self.loop.now, counts, self._lines)
+        counts, turns = dict(self.books.counts), (self.loop.longest_turn, self.loop.long_turns)
+        return Outcome(failure, self._hash.hexdigest(), self.loop.now, counts, self._lines, *turns)
 
     # -- machines
 
@@ -134,9 +143,9 @@ class Run:
         if not program.cancelled() and program.exception() is not None:
             self.loop.failures.append(f"a program has failed: {program.exception()!r}")
 
-    async def _serve_names(self) -> None:
+    async def _serve_names(self, name: str) -> None:
         config = NameServerConfig(listen_port=NAME_SERVER_PORT)
-        machine = self.machines["n0"]
+        machine = self.machines[name]
         names = NameServer(config, machine.clock, is_5=self.plan.emulate == "5")
         server = Server(NAME_SERVER.name, version=V5_5_0, limits=Limits())
         await server.bind(machine.ip, NAME_SERVER_PORT)
@@ -148,37 +157,7 @@ class Run:
         """The broker of a machine; it is started again as long as it cannot start."""
         machine = self.machines[name]
         assert machine.root is not None
-        is_slave = name not in self.plan.masters
-        role = self.plan.role if name == "b0" else "ASYNC_MASTER"
-        settings: dict[str, Any] = {
-            "brokerName": broker_name_of(name),
-            "brokerId": int(is_slave),
-            "brokerRole": "SLAVE" if is_slave else role,
-            "emulate": "4.9" if self.plan.emulate == "4" else "5",
-            "flushDiskType": self.plan.flush,
-            "namesrvAddr": f"{self.machines['n0'].ip}:{NAME_SERVER_PORT}",
-            "listenPort": BROKER_PORT,
-            "haListenPort": HA_PORT + 10,
-            "brokerIP1": machine.ip,
-            "brokerIP2": machine.ip,
-            "defaultTopicQueueNums": self.plan.queues,
-            "mappedFileSizeCommitLog": 65_536,
-            "mappedFileSizeConsumeQueue": 2_000,
-            "maxHashSlotNum": 64,
-            "maxIndexNum": 1_000,
-            "timerWheelEnable": self.plan.emulate == "5",
-            "mappedFileSizeTimerLog": 65_536,
-            "registerNameServerPeriod": 10_000,
-            "transactionCheckInterval": 5_000,
-            "transactionTimeOut": 3_000,
-            "bindAddress": machine.ip,
-        }
-        if self.plan.has_record_crc:
-            settings |= {"enabledAppendPropCRC": True, "forceVerifyPropCRC": True}
-        if self.plan.emulate == "5" and "pop" in self.plan.uses:
-            settings["defaultMessageRequestMode"] = "POP"
-        if self.plan.emulate == "5" and self.plan.has_slave and broker_name_of(name) == "b0":
-            settings["inSyncReplicas"] = 2
+        settings = settings_of(self.plan, name, machine.ip, self._name_servers)
         config = broker_config(settings, conf=None, store=machine.root, is_temporary=False)
         config.store.memory_size_bytes = 1 << 30
         seed = self.plan.random(f"{name} {self.loop.now}").getrandbits(32)
@@ -193,6 +172,10 @@ class Run:
                     self.books.violated(f"{name} cannot start: {error}")
                 await asyncio.sleep(RESTART_SECONDS)
                 node = Node(config, None, host=machine.ip, clock=machine.clock, seed=seed)
+        if "grpc" in self.plan.uses and name in self.plan.masters:
+            endpoint = Endpoint(node, port=GRPC_PORT)
+            await endpoint.start()
+            self.endpoints[name] = endpoint
         self.nodes[name] = node
 
     def opened(self, store: MessageStore) -> None:
@@ -200,6 +183,7 @@ class Run:
         name = next(name for name, one in self.machines.items() if one.root == store.config.root)
         if name not in self.plan.masters:
             return
+        self._ended_at.pop(name, None)
         if name in self._offsets:
             self.books.queues_after(self._offsets.pop(name), max_offsets(name, store))
         if name != "b0":
@@ -213,33 +197,39 @@ class Run:
         if machine.is_up or self._down.get(name, 0) > self.loop.now:
             return
         self.trace(f"{name} starts")
-        if name == "n0":
-            self.start(machine, self._serve_names())
+        if name in self.plan.name_servers:
+            self.start(machine, self._serve_names(name))
         elif name in self.plan.brokers:
             self.start(machine, self._serve(name))
         else:
             self.start(machine, self.clients.work_of(name))
 
-    def _end_life(self, name: str, seconds: float, *, loses_power: bool = False) -> None:
+    def _end_life(
+        self, name: str, seconds: float, *, loses_power: bool = False, is_stopped: bool = False
+    ) -> None:
         machine = self.machines[name]
         if not machine.is_up:
             return
         life, node = machine.life, self.nodes.pop(name, None)
         assert life is not None
-        before = {} if node is None or node._broker is None else max_offsets(name, node.broker.store)
+        if node is not None and node._broker is not None:
+            self._ended_at[name] = max_offsets(name, node.broker.store)
         machine.end()
         forget_instances(self.loop, machine)
         if not loses_power:
             self.network.process_died(life)
         if node is not None and node._broker is not None:
             node._broker.store._lock.release()
-        machine.past.append(node)
+        machine.past += [node, self.endpoints.pop(name, None)]
+        if not is_stopped:
+            self.books.died(name, was_unsafe=name in self._unsafe)
+        self.books.receipts.disturbed(name, seconds)
         if machine.disk is not None:
-            self._disk_without(name, before, loses_power=loses_power)
+            self._disk_without(name, loses_power=loses_power)
         self._down[name] = self.loop.now + seconds
         self.loop.call_later(seconds, self._start_again, name, context=NEUTRAL)
 
-    def _disk_without(self, name: str, before: dict[Place, int], *, loses_power: bool) -> None:
+    def _disk_without(self, name: str, *, loses_power: bool) -> None:
         """What the disk of a machine holds after the end of its program. The folder gets a new name, so that what is
         left of the program reaches it no more."""
         machine = self.machines[name]
@@ -253,7 +243,7 @@ class Run:
         if loses_power and root.exists():
             if name in self.plan.masters:
                 self.books.power_lost(name, was_unsafe=name in self._unsafe)
-                self._offsets[name] = before | self._offsets.get(name, {})
+                self._offsets[name] = self._ended_at.get(name, {}) | self._offsets.get(name, {})
             machine.disk.lose_power()
             self._is_torn = self._is_torn or (name == "b0-1" and not self.plan.has_record_crc)
             if (root / "abort").exists() and len((root / "abort").read_text().split()) == 3:
@@ -284,9 +274,11 @@ class Run:
                 after(event.seconds, setattr, self.network, "slow_seconds", 0.0)
             case "full disk":
                 machine.is_full = True
+                self.books.receipts.disturbed(name, event.seconds)
                 after(event.seconds, setattr, machine, "is_full", False)
             case "broken disk" if machine.disk is not None:
                 machine.disk.broken = True
+                self.books.receipts.disturbed(name, event.seconds)
                 self._unsafe.add(name)
                 after(event.seconds, self._repair, machine)
             case "slow disk":
@@ -296,14 +288,16 @@ class Run:
             case "clock forward":
                 machine.clock.skew_ms += int(event.seconds * 1000)
                 self.books.hurried_seconds += event.seconds
-                self._compare_clocks()
+                self._compare_clocks(name)
             case "clock back":
                 machine.clock.skew_ms -= int(event.seconds * 1000)
-                # A message that seems to wait longer than its level's delay is delivered at once, as officially.
-                self.books.hurried_seconds += max(DELAY_SECONDS.values())
-                self._compare_clocks()
+                # A message that seems to wait longer than its level's delay is delivered at once, as officially. A gRPC
+                # client says by its own clock when it is due.
+                self.books.hurried_seconds += max(*DELAY_SECONDS.values(), event.seconds)
+                self._compare_clocks(name)
 
-    def _compare_clocks(self) -> None:
+    def _compare_clocks(self, changed: str) -> None:
+        self.books.receipts.clock_changed(changed)
         skews = [machine.clock.skew_ms for machine in self.machines.values()]
         if max(skews) - min(skews) > POP_INVISIBLE_MS - SLOWEST_POP_MS:
             self.books.pops_expire = True
@@ -311,8 +305,9 @@ class Run:
     def _repair(self, machine: Machine) -> None:
         """Its program has seen the disk fail, and must be started again."""
         assert machine.disk is not None
-        machine.disk.broken = False
-        self._end_life(machine.name, RESTART_SECONDS)
+        if machine.disk.broken:  # not yet at the end of all faults
+            machine.disk.broken = False
+            self._end_life(machine.name, RESTART_SECONDS)
 
     async def _stop(self, name: str, seconds: float) -> None:
         """Stop a broker as an administrator does, and start it again."""
@@ -320,10 +315,19 @@ class Run:
         if node is None or machine.life is None:
             return
         life = machine.life
-        stopping = self.loop.create_task(node.stop(), context=life.context.copy())
+        self._ended_at[name] = max_offsets(name, node.broker.store)
+        self.books.receipts.disturbed(name, seconds)
+        stopping = self.loop.create_task(self._stop_node(name, node), context=life.context.copy())
         await asyncio.wait([stopping], timeout=60)
         if life.is_alive:
-            self._end_life(name, seconds)
+            is_stopped = stopping.done() and name not in self._unsafe and not machine.is_full
+            self._end_life(name, seconds, is_stopped=is_stopped)
+
+    async def _stop_node(self, name: str, node: Node) -> None:
+        endpoint = self.endpoints.pop(name, None)
+        if endpoint is not None:
+            await endpoint.stop()
+        await node.stop()
 
     def _make_calm(self) -> None:
         """No faults from now on."""
@@ -358,7 +362,7 @@ class Run:
             node = self.nodes[name]
             life = self.machines[name].life
             assert life is not None
-            await self.loop.create_task(node.stop(), context=life.context.copy())
+            await self.loop.create_task(self._stop_node(name, node), context=life.context.copy())
             if name == "b0-1" and self.books.has_diverged:
                 continue
             report = check_store(self.machines[name].root or Path())
@@ -372,18 +376,21 @@ class Run:
                     raise InvariantError(f"{name} is damaged: {damage[:3]}")
 
     async def _settled(self) -> None:
-        """Wait until everything is consumed."""
+        """Wait until everything is consumed. All records are read again only once what was missing has come."""
         deadline = self.loop.now + SETTLES_WITHIN_SECONDS
-        missing = ["the brokers"]
-        while missing:
+        missing: list[Missing] = []
+        problem = "the brokers"
+        while problem:
             await asyncio.sleep(1)
             for failure in (*self.books.violations, *self.loop.failures):
                 raise InvariantError(failure)
             if all(name in self.nodes for name in self.plan.brokers):
-                missing = self.clients.unfinished(self._records()) or self._uncopied()
-            if missing and self.loop.now > deadline:
+                missing = [one for one in missing if self.books.is_missing(one)]
+                missing = missing or self.clients.unfinished(self._records())
+                problem = str(missing[:3]) if missing else self._uncopied()
+            if problem and self.loop.now > deadline:
                 raise InvariantError(
-                    f"not consumed {SETTLES_WITHIN_SECONDS:.0f} s after the last fault: {missing[:3]}"
+                    f"not consumed {SETTLES_WITHIN_SECONDS:.0f} s after the last fault: {problem}"
                 )
 
     def _flushed(self, name: str) -> int:
@@ -391,11 +398,15 @@ class Run:
         node = self.nodes.get(name)
         return 1 << 62 if node is None else node.broker.store.flushed_position
 
-    def _uncopied(self) -> list[str]:
+    def _position_of(self, place: Place, offset: int, key: str) -> int | None:
+        node = self.nodes.get(place[0])
+        return None if node is None else position_in_log(node.broker.store, place, offset, key)
+
+    def _uncopied(self) -> str:
         if not self.plan.has_slave or self.books.has_diverged:
-            return []
+            return ""
         master, slave = (self.nodes[name].broker.store.log_end for name in ("b0", "b0-1"))
-        return [] if slave >= master else [f"the slave's log ends at {slave}, the master's at {master}"]
+        return "" if slave >= master else f"the slave's log ends at {slave}, the master's at {master}"
 
     def _check_copy(self) -> None:
         """The slave's log is the master's, byte for byte."""
@@ -435,7 +446,9 @@ class Run:
         self.loop.close()
         asyncio.set_event_loop(None)
         self.nodes.clear()
+        self.endpoints.clear()
         self.machines.clear()
+        self.network.wires.clear()
         gc.enable()
         gc.collect()
         logging.disable(logging.NOTSET)
