@@ -1,10 +1,12 @@
 """What the books of a run see of the product: stored offsets, copied records, opened stores, logged exceptions."""
 
 import logging
+from pathlib import Path
 
 from pocketmq.broker.tables.offset_table import OffsetTable
 from pocketmq.protocol.message.record import Record, decode_record
 from pocketmq.store import MessageStore, StoreError
+from pocketmq.store.at_rest.check import check_store
 
 from simulation.books import InvariantError, Place, key_of
 from simulation.machines import LIFE
@@ -48,6 +50,14 @@ def position_in_log(store: MessageStore, place: Place, offset: int, key: str) ->
         if unit is not None and record is not None and key_of(decode_record(record)) == key:
             return unit[0]
     return None
+
+
+def damage_of(root: Path, *, has_lost: bool) -> list[str]:
+    """What `store check` finds in a store at rest. Where messages were lost with the power, offsets of groups may be
+    ahead of the queues: they are saved earlier, with ASYNC_FLUSH."""
+    findings = check_store(root).findings
+    damage = [f"{one.place}: {one.what}" for one in findings if one.severity == "damage"]
+    return [one for one in damage if not has_lost or "consumerOffset.json" not in one]
 
 
 class Logs(logging.Handler):

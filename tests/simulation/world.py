@@ -28,7 +28,6 @@ from pocketmq.broker.node import Node
 from pocketmq.grpc_endpoint.endpoint import Endpoint
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.store import MessageStore, StoreError
-from pocketmq.store.at_rest.check import check_store
 from pocketmq.testing.server.settings import broker_config
 
 from simulation.books import Books, InvariantError, Missing, Place
@@ -39,7 +38,7 @@ from simulation.network import NEUTRAL, Network
 from simulation.patches import World, forget_instances
 from simulation.plan import Event, Plan
 from simulation.settings import settings_of
-from simulation.watching import Logs, max_offsets, position_in_log, records_of
+from simulation.watching import Logs, damage_of, max_offsets, position_in_log, records_of
 
 NAME_SERVER_PORT, GRPC_PORT = 9876, 8081
 OTHER_BOOT = "1 another-boot 1"
@@ -365,15 +364,9 @@ class Run:
             await self.loop.create_task(self._stop_node(name, node), context=life.context.copy())
             if name == "b0-1" and self.books.has_diverged:
                 continue
-            report = check_store(self.machines[name].root or Path())
-            if report.damaged:
-                damage = [f"{one.place}: {one.what}" for one in report.findings if one.severity == "damage"]
-                if (
-                    self.books.regressed
-                ):  # offsets of groups are saved, messages were lost: so it is with ASYNC_FLUSH
-                    damage = [one for one in damage if "consumerOffset.json" not in one]
-                if damage:
-                    raise InvariantError(f"{name} is damaged: {damage[:3]}")
+            damage = damage_of(self.machines[name].root or Path(), has_lost=bool(self.books.regressed))
+            if damage:
+                raise InvariantError(f"{name} is damaged: {damage[:3]}")
 
     async def _settled(self) -> None:
         """Wait until everything is consumed. All records are read again only once what was missing has come."""
