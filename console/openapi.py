@@ -15,17 +15,17 @@ from .values import Error, Health
 
 _REFS: Final = "#/components/schemas/{name}"
 PARAMETERS: Final = {
-    "after": ("string", "begin behind this entry; the header `Link` of a page has it"),
-    "all": ("string", "`true`: the topics of the broker itself, too"),
+    "after": ("string", "begin after this entry; the header `Link` of a page has the address of the next one"),
+    "all": ("string", "`true`: with the topics of the broker itself"),
     "broker": ("string", "the broker that got the request"),
     "client_id": ("string", "the client that sent the request"),
     "code": ("string", "a request, by its official name or number"),
     "filter": ("string", "a part of the name"),
     "from_ms": ("integer", "stored at this time or later, ms since 1970"),
-    "group": ("string", "a consumer group, in requests also a producer group"),
+    "group": ("string", "a consumer group; of requests also a producer group"),
     "key": ("string", "a key or an id of the message"),
-    "last": ("integer", "so many, the newest"),
-    "limit": ("integer", "so many at most, the oldest; a page ends after 1 MiB, too"),
+    "last": ("integer", "how many of the newest"),
+    "limit": ("integer", "how many at most, beginning with the oldest; a page also ends after 1 MiB"),
     "message": ("string", "the id of a message"),
     "offset": ("integer", "begin at this offset of each queue"),
     "oneway": ("string", "`true` or `false`: whether no reply was wanted"),
