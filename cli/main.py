@@ -17,7 +17,10 @@ from typing import Any, Final, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from .mistakes import SpellingGroup, ended_from_outside, refuse
+from .mistakes import USER_ERROR, SpellingGroup, ended_from_outside, refuse
+
+_NO_WORDS: Final[Any] = getattr(click.exceptions, "NoArgsIsHelpError", ())
+"""No command is named: the text is the help. Before click 8.2 that is no error."""
 
 
 class Entry(NamedTuple):
@@ -140,6 +143,9 @@ class LazyGroup(SpellingGroup):
         try:
             with ended_from_outside():
                 code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except _NO_WORDS as error:
+            click.echo(error.format_message(), err=True)
+            sys.exit(USER_ERROR)
         except click.ClickException as error:
             refuse(error.format_message(), program=_program(error))
         except UnicodeEncodeError as error:

@@ -115,6 +115,13 @@ def test_short_help_option_works_everywhere(name: str) -> None:
     assert result.output.startswith("Usage: ")
 
 
+@pytest.mark.parametrize("words", [[], ["admin"], ["store"]])
+def test_without_a_command_the_help_is_shown_as_it_is(words: list[str]) -> None:
+    result = CliRunner().invoke(main, words, prog_name="pocketmq")
+    shown = CliRunner().invoke(main, [*words, "--help"], prog_name="pocketmq")
+    assert (result.exit_code, result.output.strip()) == (2, shown.output.strip())
+
+
 def test_command_that_does_not_exist_is_one_clear_error() -> None:
     result = CliRunner().invoke(main, ["sned"])
     assert result.exit_code == 2
