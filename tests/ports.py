@@ -5,6 +5,7 @@ it is closed. The ports here lie below the range that the system draws from, and
 worker is one) has 500 of its own, claimed by listening at the first of them until the process ends.
 """
 
+import atexit
 import contextlib
 import functools
 import itertools
@@ -38,7 +39,9 @@ def _claimed_range() -> tuple[int, socket.socket]:
     for number in range(RANGES):
         first = FIRST_PORT + number * PORTS_EACH
         try:
-            return first, socket.create_server(("127.0.0.1", first))
+            claim = socket.create_server(("127.0.0.1", first))
         except OSError:
             continue
+        atexit.register(claim.close)
+        return first, claim
     raise AssertionError(f"{RANGES} test processes run at once: no range of ports is left")
