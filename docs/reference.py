@@ -51,7 +51,7 @@ def http_text() -> str:
     """What the page must be."""
     structs = list(_structs())
     parts = [HTTP_PAGE.read_text(encoding="utf-8").partition(MARK)[0], MARK, HTTP_HEAD]
-    operations = sorted(OPERATIONS, key=lambda one: (one.path.startswith("/api"), _order_of(one), one.path))
+    operations = sorted(OPERATIONS, key=lambda one: (one.path.startswith("/api"), one.path))
     parts += _table("address", "parameters", "body", "answer", "")
     parts += [_row(*_address_cells(one)) for one in operations]
     parts += [HTTP_PARAMETERS, *_table("parameter", "type", "meaning")]
@@ -72,11 +72,6 @@ def http_text() -> str:
             mark = f"; default {_json(member['default'])}" if "default" in member else "; may be missing"
             parts.append(_row(f"`{name}`", _type_text(member) + mark * is_left_out, docs.get(name, "")))
     return "".join(parts)
-
-
-def _order_of(operation: Operation) -> int:
-    """Addresses in the order of the program, the methods of one together."""
-    return next(place for place, one in enumerate(OPERATIONS) if one.path == operation.path)
 
 
 def _address_cells(operation: Operation) -> Iterator[str]:
