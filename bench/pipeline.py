@@ -143,11 +143,11 @@ def discard(frame: Any) -> None:
 
 def bare_read(namesrv_addr: str, topic: str) -> int:
     """Read and decode the messages of a topic with our reader alone, pulls in flight."""
-    from pocketmq.pipeline.brokers.broker_client import shared_client
-    from pocketmq.pipeline.brokers.range_reader import RangeReader
-    from pocketmq.pipeline.brokers.read_planner import Planner
-    from pocketmq.pipeline.planning.topic_options import read_source_options
-    from pocketmq.pipeline.records.columns import LEAN_COLUMNS
+    from pocketmq.pipeline.tables.brokers.broker_client import shared_client
+    from pocketmq.pipeline.tables.brokers.range_reader import RangeReader
+    from pocketmq.pipeline.tables.brokers.read_planner import Planner
+    from pocketmq.pipeline.tables.planning.topic_options import read_source_options
+    from pocketmq.pipeline.tables.records.columns import LEAN_COLUMNS
 
     options = read_source_options({"nameServer": namesrv_addr, "subscribe": topic}, is_stream=False)
     planner = Planner(shared_client(namesrv_addr), options)
@@ -161,8 +161,8 @@ def bare_read(namesrv_addr: str, topic: str) -> int:
 
 def bare_send(namesrv_addr: str, requests: list[tuple[str, Any, int]]) -> None:
     """Send prepared bodies with our sender alone."""
-    from pocketmq.pipeline.sink.sink_options import read_sink_options
-    from pocketmq.pipeline.sink.task_sender import sender_for
+    from pocketmq.pipeline.spark.sink.sink_options import read_sink_options
+    from pocketmq.pipeline.spark.sink.task_sender import sender_for
 
     sender = sender_for(read_sink_options({"nameServer": namesrv_addr}))
     for topic, body, rows in requests:
@@ -182,8 +182,8 @@ class Requests:
 
 def requests_of(rows: Any, topic: str) -> list[tuple[str, Any, int]]:
     """The requests that the sink would send for the rows."""
-    from pocketmq.pipeline.sink.sink_options import read_sink_options
-    from pocketmq.pipeline.sink.task_sender import TaskSender
+    from pocketmq.pipeline.spark.sink.sink_options import read_sink_options
+    from pocketmq.pipeline.spark.sink.task_sender import TaskSender
 
     requests = Requests()
     task = TaskSender(requests, read_sink_options({"nameServer": "127.0.0.1:1", "topic": topic}), "bench")  # type: ignore[arg-type]
@@ -319,8 +319,8 @@ def measure_store(spark: Any, figures: Figures, store: Path) -> None:
 
 def audit(spark: Any, store: Path) -> None:
     """The questions of `pocketmq pipeline audit`, every body checked."""
-    from pocketmq.pipeline.jobs.audit import build
-    from pocketmq.pipeline.sql.spark_engine import SparkEngine
+    from pocketmq.pipeline.jobs.answers.audit import build
+    from pocketmq.pipeline.jobs.sql.spark_engine import SparkEngine
 
     for section in build(SparkEngine(spark), str(store)).sections:
         section.frame.rows()

@@ -9,10 +9,10 @@ bench-one        one row                                    for the first rows o
 from collections.abc import Iterator
 from typing import Any
 
-from pocketmq.pipeline.planning.option_values import plain_options
-from pocketmq.pipeline.records.columns import STORE_COLUMNS, ddl
-from pocketmq.pipeline.sources.default_columns import default_columns
-from pocketmq.pipeline.sources.store_source import StoreSource
+from pocketmq.pipeline.spark.sources.default_columns import default_columns
+from pocketmq.pipeline.spark.sources.store_source import StoreSource
+from pocketmq.pipeline.tables.planning.option_values import plain_options
+from pocketmq.pipeline.tables.records.columns import STORE_COLUMNS, ddl
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,

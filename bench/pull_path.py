@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from pocketmq.client.connections.connection import Connection
-from pocketmq.pipeline.brokers.range_reader import RangeReader
-from pocketmq.pipeline.brokers.wait_log import WaitLog
-from pocketmq.pipeline.planning.positions import Queue
-from pocketmq.pipeline.planning.ranges import Range
-from pocketmq.pipeline.planning.topic_options import SourceOptions
+from pocketmq.pipeline.tables.brokers.range_reader import RangeReader
+from pocketmq.pipeline.tables.brokers.wait_log import WaitLog
+from pocketmq.pipeline.tables.planning.positions import Queue
+from pocketmq.pipeline.tables.planning.ranges import Range
+from pocketmq.pipeline.tables.planning.topic_options import SourceOptions
 from pocketmq.protocol.bodies.client import ConsumerData, HeartbeatData, tag_subscription
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message import flags

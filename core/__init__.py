@@ -8,7 +8,7 @@
     replies.py          what was stored   ->  the replies of a pass
     index_entries.py    index keys        ->  entries of an index file
     plain_records.py, gathered_records.py  the log  ->  its records, or those of a pull
-    scan.c              a log, replies, property texts  ->  numbers; in Python: `pipeline/records/scans.py`
+    scan.c              a log, replies, property texts  ->  numbers; in Python: `pipeline/tables/records/scans.py`
     choice.py           which of the two runs: *.c and *.h are the same in C
 
 Bytes in; bytes and numbers out. It knows the layouts of the protocol, but no broker, topic, socket or file name.

@@ -18,9 +18,9 @@ static PyMethodDef functions[] = {
     {"fill_replies", fill_replies, METH_VARARGS, "See replies.py."},
     {"gather_records", gather_records, METH_VARARGS, "See gathered_records.py."},
     {"scan_plain", scan_plain, METH_VARARGS, "See plain_records.py."},
-    {"scan_records", scan_records, METH_VARARGS, "See pipeline/records/scans.py."},
-    {"read_records_at", read_records_at, METH_VARARGS, "See pipeline/records/scans.py."},
-    {"list_pairs", list_pairs, METH_VARARGS, "See pipeline/records/scans.py."},
+    {"scan_records", scan_records, METH_VARARGS, "See pipeline/tables/records/scans.py."},
+    {"read_records_at", read_records_at, METH_VARARGS, "See pipeline/tables/records/scans.py."},
+    {"list_pairs", list_pairs, METH_VARARGS, "See pipeline/tables/records/scans.py."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,5 +1,5 @@
 /* Records of a log file or of replies, and the pairs of property texts, as numbers. The twins in Python and the names of
-   the numbers are in pipeline/records/scans.py. The loops hold no object of Python and run without the GIL. */
+   the numbers are in pipeline/tables/records/scans.py. The loops hold no object of Python and run without the GIL. */
 
 #include "core.h"
 

@@ -4,7 +4,7 @@
     docs/pipeline.md    between marks: the options of each format of the pipeline
 
 The sources are what the program itself reads: the operations and structs of `console/`, the table of options in
-`pipeline/planning/`, and the errors about values that are not allowed.
+`pipeline/tables/planning/`, and the errors about values that are not allowed.
 """
 
 import ast
@@ -19,8 +19,8 @@ import msgspec
 from pocketmq.console import openapi, values
 from pocketmq.console.answers import JSON, OPERATIONS, Operation
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.planning.option_table import JOURNALS, SINK, STORES, TOPICS, Option
-from pocketmq.pipeline.planning.topic_options import read_source_options
+from pocketmq.pipeline.tables.planning.option_table import JOURNALS, SINK, STORES, TOPICS, Option
+from pocketmq.pipeline.tables.planning.topic_options import read_source_options
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 HTTP_PAGE: Final = ROOT / "docs" / "http.md"
@@ -166,11 +166,11 @@ def pipeline_text() -> str:
 
 def option_tables() -> dict[str, tuple[tuple[Option, ...], Reading, dict[str, str]]]:
     """By the name of the table: its options, what reads them, and options that it needs besides."""
-    from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS, STORE_COLUMNS
-    from pocketmq.pipeline.sink.sink_options import read_sink_options
-    from pocketmq.pipeline.sources.default_columns import default_columns
-    from pocketmq.pipeline.sources.store_source import read_store_options
-    from pocketmq.pipeline.sources.task_reader import read_paths
+    from pocketmq.pipeline.spark.sink.sink_options import read_sink_options
+    from pocketmq.pipeline.spark.sources.default_columns import default_columns
+    from pocketmq.pipeline.spark.sources.store_source import read_store_options
+    from pocketmq.pipeline.spark.sources.task_reader import read_paths
+    from pocketmq.pipeline.tables.records.columns import MESSAGE_COLUMNS, STORE_COLUMNS
 
     def read_topics(texts: dict[str, str]) -> object:
         default_columns(texts, MESSAGE_COLUMNS)

@@ -7,22 +7,12 @@ The names that users need are imported from here and loaded on first use. The fo
 The extras are `pocketmq[tables]` and `pocketmq[spark]`. Rooms, bottom up:
 
     errors.py     the errors, by what the user can do about them
-    records/      stored records and Arrow arrays, both ways
-    planning/     options, positions and ranges
-    files/        files of a store and journals
-    brokers/      requests to brokers, and sends
-    tables/       stores, topics and journals as Arrow tables, for DuckDB, Polars and pandas
-    sql/          questions in SQL, on DuckDB or on Spark
-    sink/         data frames as messages
-    sources/      the Spark readers of the three formats
-    session/      Java, settings, registration, progress
-    report/       tables on a terminal, pages of HTML
-    jobs/         audit, duplicates, stats, find, sql, latest, compare, lag
-    behaviour/    what clients really did, and latency
-    moving/       dlq, replay, export, ingest, mirror: jobs that send messages or write tables
+    tables/       stores, topics and journals as Arrow tables, for DuckDB, Polars and pandas; what all others read by
+    spark/        the Spark readers and writers of the three formats, and a session
+    jobs/         audit, stats, find, sql, compare, mirror and the others
     formats/      the modules by which Spark finds the formats
 
-pyspark is imported in sources, sink, session, sql, jobs and moving only, duckdb in sql only.
+pyspark is imported in spark, and on use in jobs; duckdb in jobs/sql only.
 """
 
 TYPE_CHECKING = False  # as in `typing`, which costs more to import than this file
@@ -39,16 +29,16 @@ if TYPE_CHECKING:
         SendError,
         SourceUnreachable,
     )
-    from .session.metrics import StreamMetrics, measured
-    from .session.progress import commit_progress
-    from .session.session import pocketmq_session, register
+    from .spark.session.metrics import StreamMetrics, measured
+    from .spark.session.progress import commit_progress
+    from .spark.session.session import pocketmq_session, register
 
 _NAMES = {
     "errors": "CheckpointError CorruptStoreError DataLossError GroupInUse JournalError NoJavaError OptionError "
     "PipelineError SendError SourceUnreachable",
-    "session.metrics": "StreamMetrics measured",
-    "session.progress": "commit_progress",
-    "session.session": "pocketmq_session register",
+    "spark.session.metrics": "StreamMetrics measured",
+    "spark.session.progress": "commit_progress",
+    "spark.session.session": "pocketmq_session register",
 }
 """Each file and the names that are defined in it."""
 _FILE_OF = {name: file for file, names in _NAMES.items() for name in names.split()}

@@ -17,7 +17,7 @@ import pytest
 from pocketmq.broker.process import write_ports
 from pocketmq.client import MessageQueue
 from pocketmq.client.offsets.file_store import LocalFileOffsetStore
-from pocketmq.pipeline.moving.offset_map import OffsetMap, Piece, Queue
+from pocketmq.pipeline.jobs.moving.offset_map import OffsetMap, Piece, Queue
 from pocketmq.store.files.json_file import JsonFile
 from pocketmq.store.files.lost_files import LostFiles
 from pocketmq.testing import EmbeddedServer, RocketMQ

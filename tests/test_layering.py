@@ -111,8 +111,8 @@ def test_every_package_has_a_rule() -> None:
     assert folders <= MAY_IMPORT.keys()
 
 
-SPARK_AT_IMPORT = {"sources", "sink", "session"}
-SPARK_ON_USE = {"sql", "jobs", "moving"}
+SPARK_AT_IMPORT = {"spark"}
+SPARK_ON_USE = {"jobs"}
 """Rooms of the pipeline that import pyspark: on import of the room, or inside functions and under TYPE_CHECKING."""
 
 

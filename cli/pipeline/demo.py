@@ -32,8 +32,8 @@ _PAUSE_SECONDS: Final = 0.005
 @click.option("--journal", metavar="DIR", help="The folder that this broker records to.")
 def main(*, html_file: str, seconds: float, namesrv_addr: str | None, journal: str | None) -> None:
     """From a running broker to a report for the browser."""
-    from pocketmq.pipeline.behaviour.job import build
-    from pocketmq.pipeline.jobs.on_engine import run_on_engine
+    from pocketmq.pipeline.jobs.answers.on_engine import run_on_engine
+    from pocketmq.pipeline.jobs.behaviour.job import build
     from pocketmq.testing import EmbeddedServer
 
     if (namesrv_addr is None) != (journal is None):

@@ -1,6 +1,6 @@
 """`pocketmq pipeline prepare`: takes half a minute once, and every later session starts some seconds sooner.
 
-It starts a broker for the rehearsal; the rest is `pocketmq.pipeline.session.prepare`.
+It starts a broker for the rehearsal; the rest is `pocketmq.pipeline.spark.session.prepare`.
 """
 
 import click
@@ -9,12 +9,12 @@ import click
 @click.command()
 def main() -> None:
     """Make later sessions start sooner: keep the classes that a JVM loads for Spark."""
-    from pocketmq.pipeline.jobs.run import check_dependencies, exit_on_user_error
+    from pocketmq.pipeline.jobs.answers.run import check_dependencies, exit_on_user_error
 
     with exit_on_user_error():
         check_dependencies()
-        from pocketmq.pipeline.session.java import find_java
-        from pocketmq.pipeline.session.prepare import make_archive
+        from pocketmq.pipeline.spark.session.java import find_java
+        from pocketmq.pipeline.spark.session.prepare import make_archive
         from pocketmq.testing import EmbeddedServer
 
         with EmbeddedServer() as server:

@@ -1,5 +1,5 @@
 """Spark imports every module named `pyspark_*` when it meets an unknown format: this one is `pocketmq-journal`."""
 
-from pocketmq.pipeline.sources.journal_source import JournalSource as DefaultSource
+from pocketmq.pipeline.spark.sources.journal_source import JournalSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -42,7 +42,7 @@ def test_nothing_of_spark_is_imported_for_the_list_of_jobs() -> None:
 
 
 def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "pocketmq.pipeline.session.session", raising=False)
+    monkeypatch.delitem(sys.modules, "pocketmq.pipeline.spark.session.session", raising=False)
     for name in {"pyspark", *(name for name in sys.modules if name.startswith("pyspark."))}:
         monkeypatch.setitem(sys.modules, name, None)
     ran = CliRunner().invoke(

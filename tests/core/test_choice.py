@@ -38,7 +38,7 @@ def test_functions_in_c_that_other_sources_made_are_not_used(native) -> None:
 
 def test_each_function_has_its_rule_in_python(native) -> None:
     pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-    importlib.import_module("pocketmq.pipeline.records.scans")
+    importlib.import_module("pocketmq.pipeline.tables.records.scans")
     functions = {name for name in dir(native) if not name.startswith("_")} - {"FORMAT"}
     assert functions == set(in_python)
     assert functions == {

@@ -4,10 +4,10 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from pocketmq.pipeline.behaviour.drawing import draw
-from pocketmq.pipeline.behaviour.ownership import PullRun
-from pocketmq.pipeline.report.page import table
-from pocketmq.pipeline.report.timeline import Bar, timeline
+from pocketmq.pipeline.jobs.behaviour.drawing import draw
+from pocketmq.pipeline.jobs.behaviour.ownership import PullRun
+from pocketmq.pipeline.jobs.report.page import table
+from pocketmq.pipeline.jobs.report.timeline import Bar, timeline
 
 BEGIN = 1_700_000_000.0
 CLIENT = "192.168.100.200@a-very-long-instance-name#4711"

@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("numpy", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.planning.topic_options import SOURCE_OPTION_NAMES as SOURCE_NAMES
-from pocketmq.pipeline.sink.sink_options import _NAMES as SINK_NAMES
+from pocketmq.pipeline.spark.sink.sink_options import _NAMES as SINK_NAMES
+from pocketmq.pipeline.tables.planning.topic_options import SOURCE_OPTION_NAMES as SOURCE_NAMES
 
 from documents import ROOT, check_named_tests, rows
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pocketmq.pipeline.planning.positions import Queue, StreamPosition
-from pocketmq.pipeline.session.metrics import BatchCounts, metrics_line, stream_metrics
+from pocketmq.pipeline.spark.session.metrics import BatchCounts, metrics_line, stream_metrics
+from pocketmq.pipeline.tables.planning.positions import Queue, StreamPosition
 
 A, B = Queue("A", "b0", 0), Queue("B", "b0", 0)
 

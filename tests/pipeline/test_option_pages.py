@@ -8,10 +8,10 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pocketmq.pipeline.planning import option_table
-from pocketmq.pipeline.planning.access_names import ACCESS_NAMES
-from pocketmq.pipeline.records.batch_encoder import COLUMNS as SINK_COLUMNS
-from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS
+from pocketmq.pipeline.tables.planning import option_table
+from pocketmq.pipeline.tables.planning.access_names import ACCESS_NAMES
+from pocketmq.pipeline.tables.records.batch_encoder import COLUMNS as SINK_COLUMNS
+from pocketmq.pipeline.tables.records.columns import MESSAGE_COLUMNS
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "pipeline.md"

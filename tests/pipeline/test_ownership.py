@@ -7,9 +7,15 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.behaviour.drawing import draw, names
-from pocketmq.pipeline.behaviour.ownership import PullRun, double_owners, end_at_next_run, gaps, merge_tenures
-from pocketmq.pipeline.report.page import table
+from pocketmq.pipeline.jobs.behaviour.drawing import draw, names
+from pocketmq.pipeline.jobs.behaviour.ownership import (
+    PullRun,
+    double_owners,
+    end_at_next_run,
+    gaps,
+    merge_tenures,
+)
+from pocketmq.pipeline.jobs.report.page import table
 
 
 def run(client: str, begin: float, end: float, queue_id: int = 0) -> PullRun:

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import pytest
-from pocketmq.pipeline.session.settings import log_options, settings_for
+from pocketmq.pipeline.spark.session.settings import log_options, settings_for
 
 NOWHERE = {"SPARK_HOME": "/nothing"}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.pipeline.report import output_folders
-from pocketmq.pipeline.report.report import SHOWN_ROWS, Outputs, Report, Section, inside_folder, write
+from pocketmq.pipeline.jobs.report import output_folders
+from pocketmq.pipeline.jobs.report.report import SHOWN_ROWS, Outputs, Report, Section, inside_folder, write
 
 
 class FarFrame:

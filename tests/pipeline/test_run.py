@@ -23,14 +23,20 @@ import pyarrow.parquet as pq
 from pocketmq.cli.pipeline.command import JOBS, pipeline
 from pocketmq.client.access import Access
 from pocketmq.pipeline.errors import NoJavaError, OptionError
-from pocketmq.pipeline.files.locations import absolute
-from pocketmq.pipeline.jobs import run as job_run
-from pocketmq.pipeline.planning.access_names import source_options
-from pocketmq.pipeline.planning.topic_options import read_source_options
-from pocketmq.pipeline.report.output_folders import ERROR_IF_EXISTS, MARKER, OVERWRITE, replaced, write_mode
-from pocketmq.pipeline.report.report import Report, Section
-from pocketmq.pipeline.session import session
-from pocketmq.pipeline.sql.arrow_frame import frame_of_rows
+from pocketmq.pipeline.jobs.answers import run as job_run
+from pocketmq.pipeline.jobs.report.output_folders import (
+    ERROR_IF_EXISTS,
+    MARKER,
+    OVERWRITE,
+    replaced,
+    write_mode,
+)
+from pocketmq.pipeline.jobs.report.report import Report, Section
+from pocketmq.pipeline.jobs.sql.arrow_frame import frame_of_rows
+from pocketmq.pipeline.spark.session import session
+from pocketmq.pipeline.tables.files.locations import absolute
+from pocketmq.pipeline.tables.planning.access_names import source_options
+from pocketmq.pipeline.tables.planning.topic_options import read_source_options
 from pocketmq.protocol.journal_frames import MAGIC, encode_head
 from pyspark.errors import AnalysisException, StreamingQueryException
 

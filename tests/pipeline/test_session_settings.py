@@ -5,18 +5,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from pocketmq.pipeline.planning.spark_processes import PARALLELISM, default_parallelism
-from pocketmq.pipeline.session.settings import (
+from pocketmq.pipeline.spark.session.settings import (
     chosen_master,
     is_connect,
     parallelism_of,
     planning_environment,
     settings_for,
 )
+from pocketmq.pipeline.tables.planning.spark_processes import PARALLELISM, default_parallelism
 
 pytest.importorskip("pyspark")
 
-from pocketmq.pipeline.session import session
+from pocketmq.pipeline.spark.session import session
 
 
 @pytest.mark.parametrize(

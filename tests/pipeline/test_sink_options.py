@@ -5,7 +5,7 @@ from pocketmq.pipeline.errors import OptionError
 
 pytest.importorskip("numpy", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.sink.sink_options import check_columns, read_sink_options
+from pocketmq.pipeline.spark.sink.sink_options import check_columns, read_sink_options
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 pytest.importorskip("rich")
 
 from pocketmq.pipeline.errors import PipelineError
-from pocketmq.pipeline.report import terminal
-from pocketmq.pipeline.report.report import Outputs, Report, write
-from pocketmq.pipeline.report.terminal import FILE_WIDTH, print_table
+from pocketmq.pipeline.jobs.report import terminal
+from pocketmq.pipeline.jobs.report.report import Outputs, Report, write
+from pocketmq.pipeline.jobs.report.terminal import FILE_WIDTH, print_table
 from rich.console import Console
 
 LONG = "192.0.2.2@consumer-a#" + "7" * 40
@@ -30,7 +30,7 @@ def printed(width: int) -> str:
 def test_a_reader_that_closes_the_pipe_does_not_end_the_job() -> None:
     """Its exit code says what the job found, not that the output was cut."""
     program = """
-from pocketmq.pipeline.report.report import Outputs, Report, write
+from pocketmq.pipeline.jobs.report.report import Outputs, Report, write
 import sys, time
 sys.stdin.readline()
 write(Report("Title", "Lead", [], ["one"] * 5_000), Outputs())

@@ -4,8 +4,8 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.sink.sink_options import SinkOptions
-from pocketmq.pipeline.sink.transactions import is_batch_committed, mark_batch_committed
+from pocketmq.pipeline.spark.sink.sink_options import SinkOptions
+from pocketmq.pipeline.spark.sink.transactions import is_batch_committed, mark_batch_committed
 from pocketmq.testing import RocketMQCluster
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pocketmq.pipeline import pocketmq_session
-from pocketmq.pipeline.session.progress import commit_progress
+from pocketmq.pipeline.spark.session.progress import commit_progress
 from pyspark.sql import DataFrame, SparkSession
 
 TASK_SECONDS = 0.5

@@ -41,8 +41,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def spark() -> "Iterator[SparkSession]":
     pytest.importorskip("pyspark", reason="Spark suite skipped: the extra pocketmq[spark] is not installed")
     from pocketmq.pipeline.errors import NoJavaError
-    from pocketmq.pipeline.session.java import find_java
-    from pocketmq.pipeline.session.session import pocketmq_session
+    from pocketmq.pipeline.spark.session.java import find_java
+    from pocketmq.pipeline.spark.session.session import pocketmq_session
 
     try:
         find_java()
@@ -63,7 +63,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Standalone]":
     """A master and two workers of one core each, for all tests on a cluster."""
     pytest.importorskip("pyspark")
     from pocketmq.pipeline.errors import NoJavaError
-    from pocketmq.pipeline.session.java import find_java
+    from pocketmq.pipeline.spark.session.java import find_java
 
     from spark.standalone import environment, standalone_cluster
 

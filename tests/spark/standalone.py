@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyspark
-from pocketmq.pipeline.session.java import find_java
+from pocketmq.pipeline.spark.session.java import find_java
 
 from ports import fixed_port
 

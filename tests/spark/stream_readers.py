@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from pocketmq.pipeline.planning.topic_options import read_source_options
-from pocketmq.pipeline.sources.topic_stream import TopicStreamReader
+from pocketmq.pipeline.spark.sources.topic_stream import TopicStreamReader
+from pocketmq.pipeline.tables.planning.topic_options import read_source_options
 from pyspark.sql.types import LongType, StructField, StructType
 
 OFFSETS = StructType([StructField("queueOffset", LongType())])

@@ -9,10 +9,10 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.errors import PipelineError
-from pocketmq.pipeline.session.class_archive import archive_options, archive_path
-from pocketmq.pipeline.session.java import find_java
-from pocketmq.pipeline.session.prepare import make_archive
-from pocketmq.pipeline.session.settings import settings_for
+from pocketmq.pipeline.spark.session.class_archive import archive_options, archive_path
+from pocketmq.pipeline.spark.session.java import find_java
+from pocketmq.pipeline.spark.session.prepare import make_archive
+from pocketmq.pipeline.spark.session.settings import settings_for
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_prepare_makes_an_archive_that_a_session_uses(cache: Path) -> None:
     assert (made.returncode, made.stdout, made.stderr) == (0, f"Made {archive}.\n", "")
     assert [one.name for one in (cache / "pocketmq").iterdir()] == [archive.name], "nothing else is left"
     program = (
-        "from pocketmq.pipeline.session.session import pocketmq_session\n"
+        "from pocketmq.pipeline.spark.session.session import pocketmq_session\n"
         "spark = pocketmq_session('quick', master='local[1]')\n"
         "runtime = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()\n"
         "print(spark.range(7).count(), list(runtime.getInputArguments()))\n"

@@ -13,7 +13,7 @@ from pocketmq.testing import EmbeddedServer, RocketMQ, RocketMQCluster
 
 pytest.importorskip("pyspark")
 
-from pocketmq.pipeline.planning.positions import Queue
+from pocketmq.pipeline.tables.planning.positions import Queue
 
 from pipeline.brokers.cluster_sends import send_to
 from spark.drivers import Driver, driver, stream_column
@@ -67,7 +67,7 @@ def test_a_batch_is_read_by_both_workers(brokers: RocketMQCluster, drive: Drive)
 def test_rows_written_by_several_executors_keep_their_order_in_each_queue_of_each_broker(
     brokers: RocketMQCluster, drive: Drive
 ) -> None:
-    from pocketmq.pipeline.brokers.broker_client import BrokerClient
+    from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
 
     from pipeline.brokers.cluster_sends import options_of
     from pipeline.brokers.reading import read

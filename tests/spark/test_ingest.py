@@ -13,7 +13,7 @@ from pocketmq.testing import RocketMQ, RocketMQCluster
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.moving.ingest import (
+from pocketmq.pipeline.jobs.moving.ingest import (
     AVRO_MARK,
     Ingest,
     build,
@@ -23,7 +23,7 @@ from pocketmq.pipeline.moving.ingest import (
     marked_schema,
     prepared,
 )
-from pocketmq.pipeline.planning.positions import Queue
+from pocketmq.pipeline.tables.planning.positions import Queue
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StructType

@@ -14,8 +14,8 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.errors import NoJavaError
-from pocketmq.pipeline.jobs.run import NO_PACKAGE
-from pocketmq.pipeline.session.java import find_java
+from pocketmq.pipeline.jobs.answers.run import NO_PACKAGE
+from pocketmq.pipeline.spark.session.java import find_java
 
 from spark.drivers import JOB
 from spark.installed import WheelUnavailable, make_archive, make_environment, make_python, make_wheel

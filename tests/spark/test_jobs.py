@@ -12,10 +12,10 @@ from spark.planted_store import COUNT, TOPIC, write_store
 
 pytest.importorskip("pyspark")
 
-from pocketmq.pipeline.moving import export as export_job
-from pocketmq.pipeline.moving import replay as replay_job
-from pocketmq.pipeline.report.report import Report
-from pocketmq.pipeline.sql.message_input import MessageInput
+from pocketmq.pipeline.jobs.moving import export as export_job
+from pocketmq.pipeline.jobs.moving import replay as replay_job
+from pocketmq.pipeline.jobs.report.report import Report
+from pocketmq.pipeline.jobs.sql.message_input import MessageInput
 from pyspark.sql import SparkSession
 
 

@@ -10,13 +10,13 @@ from spark.conftest import ADDRESS, Reads
 pytest.importorskip("pyspark")
 
 import pyarrow as pa
-from pocketmq.pipeline.brokers.batch_sender import BatchSender
-from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.planning.topic_options import read_source_options
-from pocketmq.pipeline.sink.sink_options import read_sink_options
-from pocketmq.pipeline.sink.task_sender import TaskSender
-from pocketmq.pipeline.sources.topic_reader import TopicReader
+from pocketmq.pipeline.spark.sink.sink_options import read_sink_options
+from pocketmq.pipeline.spark.sink.task_sender import TaskSender
+from pocketmq.pipeline.spark.sources.topic_reader import TopicReader
+from pocketmq.pipeline.tables.brokers.batch_sender import BatchSender
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
+from pocketmq.pipeline.tables.planning.topic_options import read_source_options
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType

@@ -9,9 +9,9 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.files import remote_files
-from pocketmq.pipeline.sources.journal_source import JournalSource
-from pocketmq.pipeline.sources.store_source import StoreSource
+from pocketmq.pipeline.spark.sources.journal_source import JournalSource
+from pocketmq.pipeline.spark.sources.store_source import StoreSource
+from pocketmq.pipeline.tables.files import remote_files
 from pyarrow import fs
 from pyspark.sql.datasource import DataSource
 

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.errors import NoJavaError
-from pocketmq.pipeline.session.java import find_java
+from pocketmq.pipeline.spark.session.java import find_java
 
 import notebooks
 

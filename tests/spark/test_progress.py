@@ -11,13 +11,13 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 pytest.importorskip("pyspark")
 
 from pocketmq.client.access import Access
-from pocketmq.pipeline.brokers.broker_client import BrokerClient
-from pocketmq.pipeline.brokers.group_offsets import live_members
 from pocketmq.pipeline.errors import GroupInUse, OptionError, PipelineError
-from pocketmq.pipeline.planning.positions import Queue, StreamPosition
-from pocketmq.pipeline.planning.topic_options import read_source_options
-from pocketmq.pipeline.session.progress import commit_progress
-from pocketmq.pipeline.sources.topic_stream import TopicStreamReader
+from pocketmq.pipeline.spark.session.progress import commit_progress
+from pocketmq.pipeline.spark.sources.topic_stream import TopicStreamReader
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
+from pocketmq.pipeline.tables.brokers.group_offsets import live_members
+from pocketmq.pipeline.tables.planning.positions import Queue, StreamPosition
+from pocketmq.pipeline.tables.planning.topic_options import read_source_options
 from pocketmq.protocol.bodies.client import ConsumerData, HeartbeatData
 from pocketmq.protocol.requests.membership import HeartBeat
 from pyspark.sql.streaming.datasource import ReadAllAvailable

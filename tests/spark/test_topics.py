@@ -11,7 +11,7 @@ from spark.conftest import ADDRESS, Reads, bodies
 
 pytest.importorskip("pyspark")
 
-from pocketmq.pipeline.records.columns import LEAN_COLUMNS, MESSAGE_COLUMNS
+from pocketmq.pipeline.tables.records.columns import LEAN_COLUMNS, MESSAGE_COLUMNS
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 

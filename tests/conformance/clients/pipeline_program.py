@@ -13,14 +13,14 @@ import time
 from typing import Any, Final
 
 import pyarrow as pa
-from pocketmq.pipeline.brokers.batch_sender import BatchSender
-from pocketmq.pipeline.brokers.broker_client import BrokerClient, shared_client
-from pocketmq.pipeline.brokers.range_reader import RangeReader
-from pocketmq.pipeline.brokers.read_planner import Planner
-from pocketmq.pipeline.moving.mirror_lease import LeaseLost, MirrorLease
-from pocketmq.pipeline.planning.positions import Offsets, Queue
-from pocketmq.pipeline.planning.topic_options import read_source_options
-from pocketmq.pipeline.records.batch_encoder import bodies_of, elements, property_texts, row_ids
+from pocketmq.pipeline.jobs.moving.mirror_lease import LeaseLost, MirrorLease
+from pocketmq.pipeline.tables.brokers.batch_sender import BatchSender
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient, shared_client
+from pocketmq.pipeline.tables.brokers.range_reader import RangeReader
+from pocketmq.pipeline.tables.brokers.read_planner import Planner
+from pocketmq.pipeline.tables.planning.positions import Offsets, Queue
+from pocketmq.pipeline.tables.planning.topic_options import read_source_options
+from pocketmq.pipeline.tables.records.batch_encoder import bodies_of, elements, property_texts, row_ids
 
 NAMESRV_ADDR: Final = "127.0.0.1:9876"
 GROUP: Final = "pipeline-interop"

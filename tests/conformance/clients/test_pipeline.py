@@ -17,9 +17,9 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.files.consume_queues import known_log_end, queue_splits
-from pocketmq.pipeline.files.log_files import log_files, log_splits
-from pocketmq.pipeline.files.scan import ScanOptions, scan_log, scan_queue
+from pocketmq.pipeline.tables.files.consume_queues import known_log_end, queue_splits
+from pocketmq.pipeline.tables.files.log_files import log_files, log_splits
+from pocketmq.pipeline.tables.files.scan import ScanOptions, scan_log, scan_queue
 
 from conformance.clients.test_mixed_groups import SETTLE_S, Place, leave, member, of_queues, seen, send
 from conformance.on_demand import ON_DEMAND

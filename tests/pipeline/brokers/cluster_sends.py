@@ -1,9 +1,9 @@
 """Messages sent to a queue of a broker of a cluster."""
 
-from pocketmq.pipeline.brokers.batch_sender import BatchSender
-from pocketmq.pipeline.brokers.broker_client import BrokerClient
-from pocketmq.pipeline.planning.positions import Queue
-from pocketmq.pipeline.planning.topic_options import SourceOptions, read_source_options
+from pocketmq.pipeline.tables.brokers.batch_sender import BatchSender
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
+from pocketmq.pipeline.tables.planning.positions import Queue
+from pocketmq.pipeline.tables.planning.topic_options import SourceOptions, read_source_options
 from pocketmq.testing import RocketMQCluster
 
 

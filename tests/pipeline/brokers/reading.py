@@ -1,10 +1,10 @@
 """Options and reads for the tests of this folder."""
 
-from pocketmq.pipeline.brokers.broker_client import BrokerClient
-from pocketmq.pipeline.brokers.range_reader import RangeReader
-from pocketmq.pipeline.brokers.read_planner import Planner
-from pocketmq.pipeline.planning.ranges import Range
-from pocketmq.pipeline.planning.topic_options import SourceOptions, read_source_options
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
+from pocketmq.pipeline.tables.brokers.range_reader import RangeReader
+from pocketmq.pipeline.tables.brokers.read_planner import Planner
+from pocketmq.pipeline.tables.planning.ranges import Range
+from pocketmq.pipeline.tables.planning.topic_options import SourceOptions, read_source_options
 from pocketmq.testing import RocketMQ
 
 

@@ -10,11 +10,11 @@ import pytest
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 import pyarrow as pa
-from pocketmq.pipeline.brokers.batch_sender import BatchSender
-from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.errors import PipelineError, SendError
-from pocketmq.pipeline.planning.positions import Queue
-from pocketmq.pipeline.records.batch_encoder import bodies_of, elements, property_texts, row_ids
+from pocketmq.pipeline.tables.brokers.batch_sender import BatchSender
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
+from pocketmq.pipeline.tables.planning.positions import Queue
+from pocketmq.pipeline.tables.records.batch_encoder import bodies_of, elements, property_texts, row_ids
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.faults.rule import Rule
 

@@ -7,13 +7,13 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.brokers.broker_client import BrokerClient, gather_all
 from pocketmq.pipeline.errors import (
     OptionError,
     PipelineError,
     SourceUnreachable,
 )
-from pocketmq.pipeline.planning.positions import Queue
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient, gather_all
+from pocketmq.pipeline.tables.planning.positions import Queue
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from pipeline.brokers.reading import options, read

@@ -6,12 +6,12 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.brokers.broker_client import ROUTE_SECONDS, BrokerClient
-from pocketmq.pipeline.brokers.read_planner import Planner
 from pocketmq.pipeline.errors import SourceUnreachable, TopicMissing
-from pocketmq.pipeline.planning.positions import Queue
-from pocketmq.pipeline.planning.ranges import QueueBounds, Range
-from pocketmq.pipeline.planning.topic_options import read_source_options
+from pocketmq.pipeline.tables.brokers.broker_client import ROUTE_SECONDS, BrokerClient
+from pocketmq.pipeline.tables.brokers.read_planner import Planner
+from pocketmq.pipeline.tables.planning.positions import Queue
+from pocketmq.pipeline.tables.planning.ranges import QueueBounds, Range
+from pocketmq.pipeline.tables.planning.topic_options import read_source_options
 from pocketmq.testing import RocketMQCluster
 
 from pipeline.brokers.cluster_sends import options_of, send_to

@@ -10,17 +10,17 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.brokers import range_reader
-from pocketmq.pipeline.brokers.batch_sender import BatchSender
-from pocketmq.pipeline.brokers.broker_client import BrokerClient
-from pocketmq.pipeline.brokers.range_reader import RangeReader
 from pocketmq.pipeline.errors import (
     DataLossError,
     SendError,
     SourceUnreachable,
 )
-from pocketmq.pipeline.planning.positions import Queue
-from pocketmq.pipeline.planning.ranges import Range
+from pocketmq.pipeline.tables.brokers import range_reader
+from pocketmq.pipeline.tables.brokers.batch_sender import BatchSender
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
+from pocketmq.pipeline.tables.brokers.range_reader import RangeReader
+from pocketmq.pipeline.tables.planning.positions import Queue
+from pocketmq.pipeline.tables.planning.ranges import Range
 from pocketmq.store.clock import VirtualClock
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.faults.rule import Rule

@@ -6,14 +6,14 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.brokers.broker_client import BrokerClient
-from pocketmq.pipeline.brokers.read_planner import Planner
 from pocketmq.pipeline.errors import (
     DataLossError,
     OptionError,
 )
-from pocketmq.pipeline.planning.positions import Queue
-from pocketmq.pipeline.planning.ranges import QueueBounds
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
+from pocketmq.pipeline.tables.brokers.read_planner import Planner
+from pocketmq.pipeline.tables.planning.positions import Queue
+from pocketmq.pipeline.tables.planning.ranges import QueueBounds
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from pipeline.brokers.reading import options, read

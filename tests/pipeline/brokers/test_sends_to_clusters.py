@@ -8,12 +8,12 @@ import pytest
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 import pyarrow as pa
-from pocketmq.pipeline.brokers import batch_sender
-from pocketmq.pipeline.brokers.batch_sender import BatchSender, HalfMessage, HalfMessages
-from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.errors import PipelineError
-from pocketmq.pipeline.sink.sink_options import read_sink_options
-from pocketmq.pipeline.sink.task_sender import TaskSender
+from pocketmq.pipeline.spark.sink.sink_options import read_sink_options
+from pocketmq.pipeline.spark.sink.task_sender import TaskSender
+from pocketmq.pipeline.tables.brokers import batch_sender
+from pocketmq.pipeline.tables.brokers.batch_sender import BatchSender, HalfMessage, HalfMessages
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.testing import RocketMQCluster
 
@@ -43,8 +43,8 @@ def send(cluster: RocketMQCluster, topic: str, *batches: dict[str, Any]) -> None
 
 def stored(cluster: RocketMQCluster, topic: str) -> dict[tuple[str, int], list[str]]:
     with BrokerClient(cluster.namesrv_addr).closing() as client:
-        from pocketmq.pipeline.brokers.range_reader import RangeReader
-        from pocketmq.pipeline.brokers.read_planner import Planner
+        from pocketmq.pipeline.tables.brokers.range_reader import RangeReader
+        from pocketmq.pipeline.tables.brokers.read_planner import Planner
 
         chosen = options_of(cluster, topic)
         return {

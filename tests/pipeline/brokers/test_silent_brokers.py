@@ -10,15 +10,15 @@ import pytest
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.client.errors import NotReachable
-from pocketmq.pipeline.brokers.broker_client import BrokerClient
-from pocketmq.pipeline.brokers.range_reader import RangeReader
-from pocketmq.pipeline.brokers.wait_log import Silence, WaitLog
 from pocketmq.pipeline.errors import SourceUnreachable
-from pocketmq.pipeline.jobs.lag_rows import lags_of_brokers
-from pocketmq.pipeline.jobs.run import exit_on_user_error
-from pocketmq.pipeline.planning.positions import Queue
-from pocketmq.pipeline.planning.ranges import Range
-from pocketmq.pipeline.sql.message_input import MessageInput
+from pocketmq.pipeline.jobs.answers.lag_rows import lags_of_brokers
+from pocketmq.pipeline.jobs.answers.run import exit_on_user_error
+from pocketmq.pipeline.jobs.sql.message_input import MessageInput
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
+from pocketmq.pipeline.tables.brokers.range_reader import RangeReader
+from pocketmq.pipeline.tables.brokers.wait_log import Silence, WaitLog
+from pocketmq.pipeline.tables.planning.positions import Queue
+from pocketmq.pipeline.tables.planning.ranges import Range
 from pocketmq.testing import RocketMQ
 
 from pipeline.brokers.reading import options
@@ -124,7 +124,7 @@ def test_the_time_of_a_pull_in_flight_is_part_of_the_time_for_retries(
 def test_lag_names_the_broker_that_does_not_answer(
     rocketmq: RocketMQ, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pocketmq.pipeline.brokers.wait_log.SAY_AFTER_SECONDS", 0.05)
+    monkeypatch.setattr("pocketmq.pipeline.tables.brokers.wait_log.SAY_AFTER_SECONDS", 0.05)
     rocketmq.faults.delay(code="GET_CONSUME_STATS", seconds=0.2, times=1)
     lags_of_brokers(MessageInput(namesrv_addr=rocketmq.namesrv_addr), ["G"])
     rocketmq.faults.clear()

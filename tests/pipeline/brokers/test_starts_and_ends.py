@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.brokers.broker_client import BrokerClient, client_for
-from pocketmq.pipeline.brokers.read_planner import Planner
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.planning.topic_options import read_source_options
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient, client_for
+from pocketmq.pipeline.tables.brokers.read_planner import Planner
+from pocketmq.pipeline.tables.planning.topic_options import read_source_options
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from pipeline.brokers.reading import options, read

@@ -10,10 +10,10 @@ import pytest
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.client.access import NO_ACCESS_KEYS
-from pocketmq.pipeline.brokers.broker_client import BrokerClient
-from pocketmq.pipeline.brokers.reachable import check_reachable
-from pocketmq.pipeline.brokers.wait_log import SAY_AFTER_SECONDS, span
 from pocketmq.pipeline.errors import SourceUnreachable, TopicMissing
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
+from pocketmq.pipeline.tables.brokers.reachable import check_reachable
+from pocketmq.pipeline.tables.brokers.wait_log import SAY_AFTER_SECONDS, span
 from pocketmq.testing import EmbeddedServer, RocketMQ, RocketMQCluster
 
 NOBODY = "127.0.0.1:1"

@@ -4,7 +4,7 @@ import struct
 from pathlib import Path
 from typing import NamedTuple
 
-from pocketmq.pipeline.files.log_files import LogFile, LogSplit, log_files
+from pocketmq.pipeline.tables.files.log_files import LogFile, LogSplit, log_files
 from pocketmq.protocol.message.record import Record, encode_record
 
 UNIT_BYTES = 20

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.files.aggregates import scan_runs
-from pocketmq.pipeline.files.consume_queues import known_log_end, queue_splits
-from pocketmq.pipeline.files.queue_check import check_units
-from pocketmq.pipeline.files.run_statuses import (
+from pocketmq.pipeline.tables.files.aggregates import scan_runs
+from pocketmq.pipeline.tables.files.consume_queues import known_log_end, queue_splits
+from pocketmq.pipeline.tables.files.queue_check import check_units
+from pocketmq.pipeline.tables.files.run_statuses import (
     DELETED_TOPIC,
     NO_QUEUE,
     NO_RECORD,
@@ -22,7 +22,7 @@ from pocketmq.pipeline.files.run_statuses import (
     OTHER_RECORD,
     OTHER_SIZE,
 )
-from pocketmq.pipeline.files.scan import ScanOptions
+from pocketmq.pipeline.tables.files.scan import ScanOptions
 
 from pipeline.files.random_stores import Message, units_of, whole_log, write_log, write_queues
 

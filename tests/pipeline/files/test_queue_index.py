@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.files import queue_index
-from pocketmq.pipeline.files.consume_queues import known_log_end, queue_splits
-from pocketmq.pipeline.files.log_files import log_files
-from pocketmq.pipeline.files.queue_index import find_by_queues, find_uncovered
 from pocketmq.pipeline.tables import open_store
+from pocketmq.pipeline.tables.files import queue_index
+from pocketmq.pipeline.tables.files.consume_queues import known_log_end, queue_splits
+from pocketmq.pipeline.tables.files.log_files import log_files
+from pocketmq.pipeline.tables.files.queue_index import find_by_queues, find_uncovered
 from pocketmq.protocol.message.record import BLANK_MAGIC
 
 from pipeline.files.random_stores import Message, units_of, write_log, write_queues

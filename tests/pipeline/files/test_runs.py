@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.files import runs as runs_file
-from pocketmq.pipeline.files.aggregates import scan_runs
-from pocketmq.pipeline.files.log_files import LogSplit
-from pocketmq.pipeline.files.scan import ScanOptions
+from pocketmq.pipeline.tables.files import runs as runs_file
+from pocketmq.pipeline.tables.files.aggregates import scan_runs
+from pocketmq.pipeline.tables.files.log_files import LogSplit
+from pocketmq.pipeline.tables.files.scan import ScanOptions
 
 from pipeline.files.random_stores import Message, only_file, whole_log, write_log
 

@@ -13,12 +13,19 @@ import itertools
 
 import numpy as np
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
-from pocketmq.pipeline.files import scan as store_scan
-from pocketmq.pipeline.files.log_files import MAX_SPLITS, LogFile, LogSplit, files_at, log_files, log_splits
-from pocketmq.pipeline.files.mapped_file import data_end
-from pocketmq.pipeline.files.scan import ScanOptions, scan_log
-from pocketmq.pipeline.records.boundaries import find_record
-from pocketmq.pipeline.records.records import scan
+from pocketmq.pipeline.tables.files import scan as store_scan
+from pocketmq.pipeline.tables.files.log_files import (
+    MAX_SPLITS,
+    LogFile,
+    LogSplit,
+    files_at,
+    log_files,
+    log_splits,
+)
+from pocketmq.pipeline.tables.files.mapped_file import data_end
+from pocketmq.pipeline.tables.files.scan import ScanOptions, scan_log
+from pocketmq.pipeline.tables.records.boundaries import find_record
+from pocketmq.pipeline.tables.records.records import scan
 
 from pipeline.records.record_bytes import stored
 

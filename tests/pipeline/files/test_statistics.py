@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 import pyarrow as pa
-from pocketmq.pipeline.files import aggregates
-from pocketmq.pipeline.files.aggregates import GROUPS, scan_statistics
-from pocketmq.pipeline.files.scan import ScanOptions
+from pocketmq.pipeline.tables.files import aggregates
+from pocketmq.pipeline.tables.files.aggregates import GROUPS, scan_statistics
+from pocketmq.pipeline.tables.files.scan import ScanOptions
 
 from pipeline.files.random_stores import Message, whole_log, write_log
 from pipeline.files.test_runs import MESSAGES

@@ -17,7 +17,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def engine() -> Iterator[Any]:
     pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
-    from pocketmq.pipeline.sql.duckdb_engine import DuckEngine
+    from pocketmq.pipeline.jobs.sql.duckdb_engine import DuckEngine
 
     with DuckEngine() as engine:
         yield engine

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
 from pocketmq.client.connections.connection import Connection
-from pocketmq.pipeline.behaviour import job
+from pocketmq.pipeline.jobs.behaviour import job
 from pocketmq.pipeline.tables import open_topic
 from pocketmq.protocol.bodies.client import ConsumerData, HeartbeatData
 from pocketmq.protocol.requests.membership import HeartBeat

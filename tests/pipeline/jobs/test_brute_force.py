@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
-from pocketmq.pipeline.jobs import audit, duplicates, find, latest, sql, stats
-from pocketmq.pipeline.sql.message_input import MessageInput
+from pocketmq.pipeline.jobs.answers import audit, duplicates, find, latest, sql, stats
+from pocketmq.pipeline.jobs.sql.message_input import MessageInput
 
 from pipeline.jobs import brute_force
 from pipeline.jobs.brute_force import Message, read_store

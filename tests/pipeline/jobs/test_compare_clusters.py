@@ -10,8 +10,8 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
 from pocketmq.client import Producer
-from pocketmq.pipeline.jobs import compare, find, latest
-from pocketmq.pipeline.sql.message_input import MessageInput
+from pocketmq.pipeline.jobs.answers import compare, find, latest
+from pocketmq.pipeline.jobs.sql.message_input import MessageInput
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from pipeline.jobs.reports import rows

@@ -7,9 +7,9 @@ import pytest
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.client.access import Access
-from pocketmq.pipeline.jobs import lag
-from pocketmq.pipeline.moving.mirror import Mirror
-from pocketmq.pipeline.sql.message_input import MessageInput
+from pocketmq.pipeline.jobs.answers import lag
+from pocketmq.pipeline.jobs.moving.mirror import Mirror
+from pocketmq.pipeline.jobs.sql.message_input import MessageInput
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.testing import EmbeddedServer, RocketMQ
 

@@ -14,8 +14,8 @@ pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installe
 
 from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.client import LocalTransactionState, Message, TransactionProducer
-from pocketmq.pipeline.behaviour import latency
-from pocketmq.pipeline.sql.message_input import MessageInput
+from pocketmq.pipeline.jobs.behaviour import latency
+from pocketmq.pipeline.jobs.sql.message_input import MessageInput
 from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.testing import EmbeddedServer, RocketMQ
 

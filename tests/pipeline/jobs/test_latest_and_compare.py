@@ -12,8 +12,8 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
 from pocketmq.cli.pipeline.command import pipeline
-from pocketmq.pipeline.jobs import compare, latest
-from pocketmq.pipeline.sql.message_input import MessageInput
+from pocketmq.pipeline.jobs.answers import compare, latest
+from pocketmq.pipeline.jobs.sql.message_input import MessageInput
 from pocketmq.protocol.message.record import Record, encode_record
 from pocketmq.testing import RocketMQ
 

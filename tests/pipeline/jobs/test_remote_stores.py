@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
 from pocketmq.cli.pipeline.command import pipeline
-from pocketmq.pipeline.files.store_topics import missing_topics
-from pocketmq.pipeline.jobs.compare import input_of
+from pocketmq.pipeline.jobs.answers.compare import input_of
 from pocketmq.pipeline.tables import open_store
+from pocketmq.pipeline.tables.files.store_topics import missing_topics
 
 Run = Callable[..., Any]
 

@@ -12,7 +12,7 @@ pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installe
 
 from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.sql.message_input import stores_named
+from pocketmq.pipeline.jobs.sql.message_input import stores_named
 
 from pipeline.tables.stores import COUNT, write_store
 

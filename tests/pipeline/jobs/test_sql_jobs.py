@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
-from pocketmq.pipeline.jobs import find, stats
-from pocketmq.pipeline.jobs import sql as sql_job
-from pocketmq.pipeline.sql.duckdb_engine import DuckEngine
-from pocketmq.pipeline.sql.message_input import MessageInput
+from pocketmq.pipeline.jobs.answers import find, stats
+from pocketmq.pipeline.jobs.answers import sql as sql_job
+from pocketmq.pipeline.jobs.sql.duckdb_engine import DuckEngine
+from pocketmq.pipeline.jobs.sql.message_input import MessageInput
 from pocketmq.testing import RocketMQ
 
 from pipeline.jobs.reports import rows

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
-from pocketmq.pipeline.brokers.broker_client import BrokerClient
-from pocketmq.pipeline.moving.mirror import Mirror, build
+from pocketmq.pipeline.jobs.moving.mirror import Mirror, build
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
 from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
 from pocketmq.testing import RocketMQCluster
 

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
-from pocketmq.pipeline.moving.dead_letters import group_of, origin_of
+from pocketmq.pipeline.jobs.moving.dead_letters import group_of, origin_of
 from pocketmq.testing import RocketMQ
 
 from grpc_client import GrpcClient

@@ -10,9 +10,9 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
 from pocketmq.client import AdminClient
-from pocketmq.pipeline.brokers.batch_sender import BatchSender
-from pocketmq.pipeline.brokers.broker_client import BrokerClient
-from pocketmq.pipeline.planning.positions import Queue
+from pocketmq.pipeline.tables.brokers.batch_sender import BatchSender
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
+from pocketmq.pipeline.tables.planning.positions import Queue
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 from pocketmq.testing import EmbeddedServer, RocketMQ, RocketMQCluster

@@ -14,14 +14,14 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.pipeline.errors import OptionError, PipelineError
-from pocketmq.pipeline.moving import mirroring
-from pocketmq.pipeline.moving.mirror import Mirror
-from pocketmq.pipeline.moving.mirror_positions import MirrorPositions
-from pocketmq.pipeline.moving.offset_map import OffsetMap, Piece
-from pocketmq.pipeline.planning.positions import Queue
-from pocketmq.pipeline.planning.ranges import QueueBounds, Range
-from pocketmq.pipeline.planning.topic_options import SourceOptions
-from pocketmq.pipeline.session.own_folder import only_one
+from pocketmq.pipeline.jobs.moving import mirroring
+from pocketmq.pipeline.jobs.moving.mirror import Mirror
+from pocketmq.pipeline.jobs.moving.mirror_positions import MirrorPositions
+from pocketmq.pipeline.jobs.moving.offset_map import OffsetMap, Piece
+from pocketmq.pipeline.spark.session.own_folder import only_one
+from pocketmq.pipeline.tables.planning.positions import Queue
+from pocketmq.pipeline.tables.planning.ranges import QueueBounds, Range
+from pocketmq.pipeline.tables.planning.topic_options import SourceOptions
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
@@ -67,7 +67,7 @@ def test_copies_keep_order_keys_and_ids_and_a_second_run_continues(
 def test_queues_are_copied_side_by_side_and_the_requests_of_one_wait_for_each_other(
     rocketmq: RocketMQ, target: RocketMQ, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pocketmq.pipeline.moving.copies.BATCH_ROWS", 2)
+    monkeypatch.setattr("pocketmq.pipeline.jobs.moving.copies.BATCH_ROWS", 2)
     topic = rocketmq.topic("beside", queues=4)
     for number in range(24):
         rocketmq.send(topic, f"m{number}", queue_id=number % 4)
@@ -141,7 +141,7 @@ def test_copies_have_the_time_at_which_the_first_message_of_their_request_was_bo
     born = [one.born_timestamp for one in rocketmq.messages(topic)]
     run(mirror_of(rocketmq, target, topic))
     assert [one.born_timestamp for one in target.messages(topic)] == [born[0]] * 5
-    monkeypatch.setattr("pocketmq.pipeline.moving.mirroring.BATCH_BYTES", 0)  # one by one
+    monkeypatch.setattr("pocketmq.pipeline.jobs.moving.mirroring.BATCH_BYTES", 0)  # one by one
     run(mirror_of(rocketmq, target, topic, prefix="single-", name="single"))
     assert [one.born_timestamp for one in target.messages(f"single-{topic}")] == born
 

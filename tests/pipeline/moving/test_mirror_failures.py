@@ -14,10 +14,10 @@ import pytest
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.pipeline.errors import PipelineError
-from pocketmq.pipeline.moving import mirror as mirror_module
-from pocketmq.pipeline.moving import mirroring as mirroring_module
-from pocketmq.pipeline.moving.offset_map import OffsetMap
-from pocketmq.pipeline.planning.positions import Queue
+from pocketmq.pipeline.jobs.moving import mirror as mirror_module
+from pocketmq.pipeline.jobs.moving import mirroring as mirroring_module
+from pocketmq.pipeline.jobs.moving.offset_map import OffsetMap
+from pocketmq.pipeline.tables.planning.positions import Queue
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.testing import RocketMQ, RocketMQCluster
 
@@ -35,7 +35,7 @@ def texts(server: RocketMQ, topic: str, queue_id: int) -> list[str]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror_module, "PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr("pocketmq.pipeline.moving.copies.BATCH_ROWS", 3)
+    monkeypatch.setattr("pocketmq.pipeline.jobs.moving.copies.BATCH_ROWS", 3)
 
 
 @pytest.mark.parametrize("is_executed", [True, False])
@@ -85,7 +85,7 @@ def test_what_was_in_flight_when_a_mirror_was_killed_is_found(
         raise Killed
 
     with monkeypatch.context() as patch, contextlib.suppress(Killed):
-        patch.setattr("pocketmq.pipeline.moving.mirror_positions.MirrorPositions.commit", die)
+        patch.setattr("pocketmq.pipeline.jobs.moving.mirror_positions.MirrorPositions.commit", die)
         run(mirror_of(rocketmq, target, topic))
     target.send(topic, "of another", queue_id=0)
     rocketmq.send(topic, "m12", queue_id=0)
@@ -103,7 +103,7 @@ def test_a_source_that_lost_the_last_positions_makes_no_second_copies(
 ) -> None:
     """A broker that ended without saving them. Two of its queues are copied to one, and each search is short."""
     monkeypatch.setattr(mirroring_module, "STEP", 3)
-    monkeypatch.setattr("pocketmq.pipeline.moving.mirror_recovery.FIRST_LOOK", 2)
+    monkeypatch.setattr("pocketmq.pipeline.jobs.moving.mirror_recovery.FIRST_LOOK", 2)
     topic = rocketmq.topic(f"older-{position}", queues=2)
     make(target, topic)
     for number in range(24):

@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.client import ConsumeFromWhere, MessageExt, PushConsumer
-from pocketmq.pipeline.moving import mirror as mirror_module
-from pocketmq.pipeline.moving.mirror import Mirror
+from pocketmq.pipeline.jobs.moving import mirror as mirror_module
+from pocketmq.pipeline.jobs.moving.mirror import Mirror
 from pocketmq.testing import RocketMQ
 
 from pipeline.moving.mirrors import mirror_of, run, running

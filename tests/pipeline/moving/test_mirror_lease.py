@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.moving import mirror as mirror_module
-from pocketmq.pipeline.moving import mirror_lease, mirroring
-from pocketmq.pipeline.moving.mirror import Mirror, build
-from pocketmq.pipeline.moving.mirror_lease import LeaseLost, MirrorLease
+from pocketmq.pipeline.jobs.moving import mirror as mirror_module
+from pocketmq.pipeline.jobs.moving import mirror_lease, mirroring
+from pocketmq.pipeline.jobs.moving.mirror import Mirror, build
+from pocketmq.pipeline.jobs.moving.mirror_lease import LeaseLost, MirrorLease
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.testing import EmbeddedServer, RocketMQ, RocketMQCluster
 
@@ -28,7 +28,7 @@ PAUSED_SECONDS = 61
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror_module, "PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(mirror_module, "LEASE_SECONDS", 0.1)
-    monkeypatch.setattr("pocketmq.pipeline.moving.copies.BATCH_ROWS", 3)
+    monkeypatch.setattr("pocketmq.pipeline.jobs.moving.copies.BATCH_ROWS", 3)
 
 
 @pytest.fixture

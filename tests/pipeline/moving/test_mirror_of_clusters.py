@@ -4,9 +4,9 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.moving import mirror as mirror_module
-from pocketmq.pipeline.moving.mirror_queues import target_of
-from pocketmq.pipeline.planning.positions import Queue
+from pocketmq.pipeline.jobs.moving import mirror as mirror_module
+from pocketmq.pipeline.jobs.moving.mirror_queues import target_of
+from pocketmq.pipeline.tables.planning.positions import Queue
 from pocketmq.testing import RocketMQCluster
 
 from pipeline.brokers.cluster_sends import send_to

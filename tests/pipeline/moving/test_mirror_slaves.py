@@ -6,11 +6,11 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.errors import SourceUnreachable
-from pocketmq.pipeline.moving import mirror as mirror_module
-from pocketmq.pipeline.moving import mirroring as mirroring_module
-from pocketmq.pipeline.planning.positions import Queue
+from pocketmq.pipeline.jobs.moving import mirror as mirror_module
+from pocketmq.pipeline.jobs.moving import mirroring as mirroring_module
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
+from pocketmq.pipeline.tables.planning.positions import Queue
 from pocketmq.testing import RocketMQCluster
 
 from pipeline.brokers.cluster_sends import send_to

@@ -10,11 +10,11 @@ from click.testing import CliRunner
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.cli.pipeline.command import pipeline
-from pocketmq.pipeline.brokers.broker_client import BrokerClient
-from pocketmq.pipeline.moving import mirror as mirror_module
-from pocketmq.pipeline.moving import mirroring as mirroring_module
-from pocketmq.pipeline.planning.positions import Queue
-from pocketmq.pipeline.planning.ranges import Range
+from pocketmq.pipeline.jobs.moving import mirror as mirror_module
+from pocketmq.pipeline.jobs.moving import mirroring as mirroring_module
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
+from pocketmq.pipeline.tables.planning.positions import Queue
+from pocketmq.pipeline.tables.planning.ranges import Range
 from pocketmq.testing import EmbeddedServer, RocketMQ, RocketMQCluster
 
 from pipeline.brokers.cluster_sends import options_of, send_to
@@ -106,7 +106,7 @@ def test_a_target_that_restarts_in_the_middle_of_a_batch_gets_each_message_once(
 ) -> None:
     monkeypatch.setattr(mirror_module, "PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(mirroring_module, "ROUND_MS", 300)
-    monkeypatch.setattr("pocketmq.pipeline.moving.copies.BATCH_ROWS", 10)
+    monkeypatch.setattr("pocketmq.pipeline.jobs.moving.copies.BATCH_ROWS", 10)
     with RocketMQCluster(brokers=1) as source, RocketMQCluster(brokers=1) as target:
         for cluster in (source, target):
             cluster.grow("T", queues=2)

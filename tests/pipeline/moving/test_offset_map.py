@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.moving import offset_map
-from pocketmq.pipeline.moving.offset_map import OffsetMap, Piece
-from pocketmq.pipeline.planning.positions import Queue
+from pocketmq.pipeline.jobs.moving import offset_map
+from pocketmq.pipeline.jobs.moving.offset_map import OffsetMap, Piece
+from pocketmq.pipeline.tables.planning.positions import Queue
 
 SOURCE, COPY = Queue("T", "a", 0), Queue("T", "b", 1)
 

@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.pipeline.errors import OptionError, SourceUnreachable
-from pocketmq.pipeline.moving import replay as replay_job
-from pocketmq.pipeline.moving.replay import SPREAD, Replay, check_target
+from pocketmq.pipeline.jobs.moving import replay as replay_job
+from pocketmq.pipeline.jobs.moving.replay import SPREAD, Replay, check_target
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 

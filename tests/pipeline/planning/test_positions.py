@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.pipeline.errors import CheckpointError, OptionError
-from pocketmq.pipeline.planning.positions import Queue, StreamPosition, read_offsets
-from pocketmq.pipeline.planning.ranges import (
+from pocketmq.pipeline.tables.planning.positions import Queue, StreamPosition, read_offsets
+from pocketmq.pipeline.tables.planning.ranges import (
     Range,
     ranges_between,
 )

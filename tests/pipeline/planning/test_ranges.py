@@ -5,8 +5,8 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.pipeline.planning.positions import Queue
-from pocketmq.pipeline.planning.ranges import (
+from pocketmq.pipeline.tables.planning.positions import Queue
+from pocketmq.pipeline.tables.planning.ranges import (
     Range,
     clamp,
     limit_batch,

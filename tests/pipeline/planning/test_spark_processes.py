@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
-from pocketmq.pipeline.planning import spark_processes
-from pocketmq.pipeline.planning.spark_processes import freeze_imports
+from pocketmq.pipeline.tables.planning import spark_processes
+from pocketmq.pipeline.tables.planning.spark_processes import freeze_imports
 
 
 @pytest.fixture(autouse=True)
@@ -55,9 +55,9 @@ def test_another_process_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     ("module", "unwanted"),
     [
-        ("sources.topic_source", ("pandas", "asyncio", "pocketmq.client.connections.connection")),
-        ("sources.store_source", ("pandas", "asyncio")),
-        ("sink.topic_writer", ("pandas",)),
+        ("spark.sources.topic_source", ("pandas", "asyncio", "pocketmq.client.connections.connection")),
+        ("spark.sources.store_source", ("pandas", "asyncio")),
+        ("spark.sink.topic_writer", ("pandas",)),
     ],
 )
 def test_a_process_that_only_plans_loads_little(module: str, unwanted: tuple[str, ...]) -> None:

@@ -4,14 +4,14 @@ import re
 
 import pytest
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.planning import kafka_names, topic_options
-from pocketmq.pipeline.planning.topic_options import matching_topics, read_source_options
+from pocketmq.pipeline.tables.planning import kafka_names, topic_options
+from pocketmq.pipeline.tables.planning.topic_options import matching_topics, read_source_options
 from pocketmq.protocol.message.topics import SYSTEM_TOPICS
 
 pytest.importorskip("numpy", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.sink import sink_options
-from pocketmq.pipeline.sink.sink_options import read_sink_options
+from pocketmq.pipeline.spark.sink import sink_options
+from pocketmq.pipeline.spark.sink.sink_options import read_sink_options
 
 GOOD = {"rocketmq.namesrv.addr": "127.0.0.1:9876", "subscribe": "T"}
 

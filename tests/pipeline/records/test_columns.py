@@ -5,8 +5,8 @@ import pytest
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.records.columns import LEAN_COLUMNS, MESSAGE_COLUMNS, STORE_COLUMNS
-from pocketmq.pipeline.sources.default_columns import default_columns
+from pocketmq.pipeline.spark.sources.default_columns import default_columns
+from pocketmq.pipeline.tables.records.columns import LEAN_COLUMNS, MESSAGE_COLUMNS, STORE_COLUMNS
 
 
 def test_lean_columns_are_part_of_all_columns_in_their_order() -> None:

@@ -8,7 +8,7 @@ from pocketmq.protocol.message.properties import decode_properties
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 import numpy as np
-from pocketmq.pipeline.records.properties import Properties
+from pocketmq.pipeline.tables.records.properties import Properties
 
 WORDS = st.text(st.sampled_from("abKé0"), max_size=5)
 PAIRS = st.lists(st.tuples(WORDS, WORDS), max_size=5)

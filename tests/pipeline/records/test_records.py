@@ -9,9 +9,9 @@ from pocketmq.protocol.message.record import MAGIC_V2, Record, decode_records, e
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS
-from pocketmq.pipeline.records.records import Records, scan
-from pocketmq.pipeline.records.scans import HEAD
+from pocketmq.pipeline.tables.records.columns import MESSAGE_COLUMNS
+from pocketmq.pipeline.tables.records.records import Records, scan
+from pocketmq.pipeline.tables.records.scans import HEAD
 
 from pipeline.records.record_bytes import RECORDS, row_of, stored
 

@@ -13,8 +13,8 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 import numpy as np
 from pocketmq.core.choice import in_python
-from pocketmq.pipeline.records import scans
-from pocketmq.pipeline.records.scans import ANYWHERE, COLUMNS, PAIR_COLUMNS
+from pocketmq.pipeline.tables.records import scans
+from pocketmq.pipeline.tables.records.scans import ANYWHERE, COLUMNS, PAIR_COLUMNS
 
 from pipeline.records.record_bytes import PROPERTY_TEXTS, RECORDS, stored
 

@@ -9,12 +9,12 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 
 pytest.importorskip("pyspark", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.brokers.broker_client import client_for
-from pocketmq.pipeline.brokers.read_planner import Planner
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.planning.topic_options import SourceOptions, read_source_options
-from pocketmq.pipeline.sources import hybrid_reader
-from pocketmq.pipeline.sources.hybrid_reader import records_of
+from pocketmq.pipeline.spark.sources import hybrid_reader
+from pocketmq.pipeline.spark.sources.hybrid_reader import records_of
+from pocketmq.pipeline.tables.brokers.broker_client import client_for
+from pocketmq.pipeline.tables.brokers.read_planner import Planner
+from pocketmq.pipeline.tables.planning.topic_options import SourceOptions, read_source_options
 
 pytestmark = pytest.mark.slow
 COUNT = 30

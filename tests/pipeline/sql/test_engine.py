@@ -12,16 +12,16 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 import pyarrow as pa
 from pocketmq.pipeline.errors import OptionError, PipelineError
-from pocketmq.pipeline.sql import engine as engines
-from pocketmq.pipeline.sql.arrow_frame import frame_of_rows
-from pocketmq.pipeline.sql.engine import DUCKDB, SPARK, choose_engine
-from pocketmq.pipeline.sql.message_input import MessageInput, sql_text
+from pocketmq.pipeline.jobs.sql import engine as engines
+from pocketmq.pipeline.jobs.sql.arrow_frame import frame_of_rows
+from pocketmq.pipeline.jobs.sql.engine import DUCKDB, SPARK, choose_engine
+from pocketmq.pipeline.jobs.sql.message_input import MessageInput, sql_text
 
 
 @pytest.fixture(scope="module")
 def duckdb() -> Any:
     pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
-    from pocketmq.pipeline.sql.duckdb_engine import DuckEngine
+    from pocketmq.pipeline.jobs.sql.duckdb_engine import DuckEngine
 
     with DuckEngine() as engine:
         yield engine
@@ -33,7 +33,7 @@ def test_what_does_not_fit_into_memory_goes_to_a_disk_unless_a_folder_is_chosen(
 ) -> None:
     """`/tmp` is often memory."""
     pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
-    from pocketmq.pipeline.sql import duckdb_engine
+    from pocketmq.pipeline.jobs.sql import duckdb_engine
 
     for name in ("chosen", "disk"):
         (tmp_path / name).mkdir()
@@ -77,7 +77,7 @@ class FakeSpark:
 def test_a_job_on_spark_frees_what_it_keeps_at_its_end() -> None:
     """A Spark Connect server would keep it for ever."""
     pytest.importorskip("pyspark", reason="the extra pocketmq[spark] is not installed")
-    from pocketmq.pipeline.sql.spark_engine import SparkEngine
+    from pocketmq.pipeline.jobs.sql.spark_engine import SparkEngine
 
     spark: Any = FakeSpark()
     with SparkEngine(spark) as engine:

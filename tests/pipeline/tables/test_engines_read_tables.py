@@ -14,8 +14,8 @@ pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installe
 import duckdb
 import pyarrow.compute as pc
 from pocketmq.pipeline.tables import open_store, store_dataset
-from pocketmq.pipeline.tables.dataset import TableDataset
-from pocketmq.pipeline.tables.readers import store_table
+from pocketmq.pipeline.tables.arrow.dataset import TableDataset
+from pocketmq.pipeline.tables.arrow.readers import store_table
 
 from pipeline.tables.stores import COUNT, write_store
 

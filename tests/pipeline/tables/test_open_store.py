@@ -14,10 +14,10 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 import pyarrow as pa
 import pyarrow.compute as pc
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
-from pocketmq.pipeline.records.columns import LEAN_COLUMNS, STORE_COLUMNS
 from pocketmq.pipeline.tables import open_store, store_dataset
-from pocketmq.pipeline.tables.conditions import condition_of
-from pocketmq.pipeline.tables.store_table import LogTask, ScanTask, message_table, store_settings
+from pocketmq.pipeline.tables.arrow.conditions import condition_of
+from pocketmq.pipeline.tables.arrow.store_table import LogTask, ScanTask, message_table, store_settings
+from pocketmq.pipeline.tables.records.columns import LEAN_COLUMNS, STORE_COLUMNS
 
 from pipeline.tables import stores
 from pipeline.tables.stores import BEGIN_MS, COUNT, FILE_BYTES, STEP_MS, message, write_store

@@ -12,11 +12,11 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 import pyarrow as pa
 import pyarrow.compute as pc
 from pocketmq.pipeline.errors import OptionError, SourceUnreachable
-from pocketmq.pipeline.planning.positions import Queue
-from pocketmq.pipeline.planning.ranges import Range
-from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS, arrow_schema
 from pocketmq.pipeline.tables import open_topic, topic_dataset
-from pocketmq.pipeline.tables.topic_table import PIECE, narrow
+from pocketmq.pipeline.tables.arrow.topic_table import PIECE, narrow
+from pocketmq.pipeline.tables.planning.positions import Queue
+from pocketmq.pipeline.tables.planning.ranges import Range
+from pocketmq.pipeline.tables.records.columns import MESSAGE_COLUMNS, arrow_schema
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from threads import begun_since, running_threads

@@ -12,7 +12,8 @@ from pocketmq.protocol.message.record import Record, decode_records, encode_reco
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 import msgspec
-from pocketmq.pipeline.tables import open_store, store_table
+from pocketmq.pipeline.tables import open_store
+from pocketmq.pipeline.tables.arrow import store_table
 
 from pipeline.records.record_bytes import RECORDS, row_of
 

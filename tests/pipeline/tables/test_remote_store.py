@@ -11,10 +11,11 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 import pyarrow.compute as pc
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
-from pocketmq.pipeline.files import log_files, queue_index
-from pocketmq.pipeline.files.remote_files import Location
-from pocketmq.pipeline.tables import open_store, other_tables, store_dataset
-from pocketmq.pipeline.tables.store_table import Cut
+from pocketmq.pipeline.tables import open_store, store_dataset
+from pocketmq.pipeline.tables.arrow import other_tables
+from pocketmq.pipeline.tables.arrow.store_table import Cut
+from pocketmq.pipeline.tables.files import log_files, queue_index
+from pocketmq.pipeline.tables.files.remote_files import Location
 
 from pipeline.tables.stores import COUNT, FILE_BYTES, write_store
 

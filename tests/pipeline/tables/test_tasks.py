@@ -13,7 +13,7 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 import pyarrow as pa
 from pocketmq.pipeline.errors import CorruptStoreError
 from pocketmq.pipeline.tables import open_store
-from pocketmq.pipeline.tables.tasks import read_tasks, thread_count
+from pocketmq.pipeline.tables.arrow.tasks import read_tasks, thread_count
 
 from pipeline.tables.stores import COUNT, write_store
 

@@ -1,0 +1,148 @@
+"""Messages sent again as they are: body, keys, tag, properties, sharding key, flag and id. No Spark.
+
+A compressed body stays compressed: it is sent by itself, because all messages of a batch have one compression.
+
+Properties with a meaning for brokers (delay, transaction, retries) are left out, because they would act once more. The
+id is kept, so a consumer that knows the message recognises the copy. A message without UNIQ_KEY gets its offset id. A
+copy of a message that waits for a retry, or is dead, can keep its attempts and where it came from: in another cluster
+nothing else says that.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from pocketmq.protocol.message.flags import COMPRESSED, COMPRESSION_MASK
+from pocketmq.protocol.message.properties import (
+    DLQ_ORIGIN_MESSAGE_ID,
+    DLQ_ORIGIN_TOPIC,
+    ORIGIN_MESSAGE_ID,
+    RETRY_TOPIC,
+)
+from pocketmq.protocol.message.topics import is_retry_topic
+
+from ...tables.brokers.batch_sender import BatchSender
+from ...tables.planning.positions import Queue
+from ...tables.records.batch_encoder import NOT_SENT, copied_texts, elements, requests
+
+COLUMNS: Final = ("body", "properties", "msgId", "flag", "sysFlag", "bornTimestamp")
+"""The columns that a copy needs: the body as it is stored, which `sysFlag` says."""
+OF_ATTEMPTS: Final = frozenset((RETRY_TOPIC, DLQ_ORIGIN_TOPIC, DLQ_ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID))
+ATTEMPTS: Final = "reconsumeTimes"
+"""The column with the number of attempts."""
+StoredRows = Callable[[int, int, Queue, int], None]
+BATCH_ROWS: Final = 4000
+BATCH_BYTES: Final = 2 * 1024 * 1024
+"""Half of what brokers accept unless they are configured otherwise."""
+
+
+class Copy(msgspec.Struct, frozen=True, kw_only=True):
+    """The copies of rows [first, stop) of a batch, as one request: a batch body, or one message with its property
+    text."""
+
+    first: int
+    stop: int
+    body: Any
+    born_ms: int
+    """When the first of them was born: the messages of a request have one time."""
+    properties: str | None = None
+    flag: int = 0
+    sys_flag: int = 0
+    attempts: int = 0
+
+    def request(self, sender: BatchSender, topic: str) -> Any:
+        """What `sender` sends with the body."""
+        return sender.request(
+            topic,
+            self.properties,
+            flag=self.flag,
+            sys_flag=self.sys_flag,
+            reconsume_times=self.attempts,
+            born_timestamp=self.born_ms,
+        )
+
+
+def copies_of(
+    batch: Any,
+    topic: str,
+    *,
+    extra: Mapping[str, str] | None = None,
+    max_bytes: int | None = None,
+    keeps_attempts: bool = False,
+) -> Iterator[Copy]:
+    """The requests for the rows of a batch, in their order.
+
+    A request has at most `max_bytes`, with 0 one message. `keeps_attempts` needs the column `ATTEMPTS`.
+    """
+    dropped = NOT_SENT - OF_ATTEMPTS if keeps_attempts else NOT_SENT
+    texts = copied_texts(batch.column("properties"), batch.column("msgId"), extra or {}, dropped)
+    rows = _Rows(batch, texts, keeps_attempts=keeps_attempts)
+    if keeps_attempts or is_retry_topic(
+        topic
+    ):  # a batch has one number of attempts, a retry topic no batches
+        yield from map(rows.single, range(batch.num_rows))
+        return
+    max_bytes = BATCH_BYTES if max_bytes is None else max_bytes
+    is_compressed = rows.compressions != 0
+    edges = [0, *(np.flatnonzero(np.diff(is_compressed)) + 1).tolist(), batch.num_rows]
+    for begin, end in itertools.pairwise(edges):
+        if begin == end or is_compressed[begin]:  # a batch has one compression
+            yield from map(rows.single, range(begin, end))
+            continue
+        part, of_part = batch.slice(begin, end - begin), texts.slice(begin, end - begin)
+        encoded = elements(part.column("body"), of_part, part.column("flag"))
+        for first, stop, body in requests(encoded, BATCH_ROWS, max_bytes):
+            if body is None:
+                yield rows.single(begin + first)
+            else:
+                yield Copy(
+                    first=begin + first, stop=begin + stop, body=body, born_ms=rows.born_ms[begin + first]
+                )
+
+
+class _Rows:
+    """The rows of a batch, to be sent one by one."""
+
+    def __init__(self, batch: Any, texts: Any, *, keeps_attempts: bool) -> None:
+        self._batch = batch
+        self._texts = texts
+        self._attempts = batch.column(ATTEMPTS) if keeps_attempts else None
+        flags = np.asarray(batch.column("sysFlag"), dtype=np.int64)
+        self.compressions = np.where(flags & COMPRESSED, flags & (COMPRESSED | COMPRESSION_MASK), 0)
+        """How each body is compressed, in the bits of sysFlag; 0 if it is not."""
+        self.born_ms = (np.asarray(batch.column("bornTimestamp").cast("int64")) // 1000).tolist()
+
+    def single(self, row: int) -> Copy:
+        """One row as a request."""
+        return Copy(
+            first=row,
+            stop=row + 1,
+            body=self._batch.column("body")[row].as_py(),
+            born_ms=self.born_ms[row],
+            properties=self._texts[row].as_py(),
+            flag=self._batch.column("flag")[row].as_py(),
+            sys_flag=int(self.compressions[row]),
+            attempts=0 if self._attempts is None else self._attempts[row].as_py(),
+        )
+
+
+def send_copies(
+    sender: BatchSender,
+    batch: Any,
+    topic: str,
+    *,
+    extra: Mapping[str, str],
+    stored: StoredRows,
+) -> None:
+    """Start sending the rows of a batch, to any queue.
+
+    `stored(first, stop, queue, offset)` is called for rows [first, stop) once the broker says where their first is.
+    """
+    for copy in copies_of(batch, topic, extra=extra):
+
+        def told(queue: Queue, offset: int, copy: Copy = copy) -> None:
+            stored(copy.first, copy.stop, queue, offset)
+
+        sender.send(copy.request(sender, topic), copy.body, copy.stop - copy.first, stored=told)
