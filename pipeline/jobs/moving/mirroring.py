@@ -85,6 +85,8 @@ class Mirroring:
         """Queues of the source all of whose copies were acknowledged, and that no other mirror had since."""
         self._target_bounds: dict[Queue, QueueBounds] = {}
         """What the target queues of this round's unsure queues hold, as far as they were asked together."""
+        self._sources: Counter[Queue] = Counter()
+        """How many queues are copied to each queue of the target."""
         self._most_bytes: dict[str, int] = {}
         """How large a request to a broker of the target may be, as far as its refusals have shown."""
         self.queues = QueuePairs(self._source, self._target, target)
@@ -161,6 +163,7 @@ class Mirroring:
     def _new_parts(self, bounds: Bounds, is_ended: Callable[[], bool]) -> dict[Range, Queue]:
         """What each queue has that the target does not, with the target queue."""
         parts: dict[Range, Queue] = {}
+        self._sources = Counter(self.queues.pairs.values())
         self._positions.learn({queue: self.queues.pairs[queue] for queue in bounds})
         self._target_bounds.clear()
         unsure = {self.queues.pairs[queue] for queue in bounds if queue not in self._sure}
@@ -234,9 +237,8 @@ class Mirroring:
 
     def _step(self, target: Queue) -> int:
         """How many messages a round copies of a queue. A mirror that was killed within it finds its copies."""
-        of_all = self.queues.pairs.values()
-        step = 3 * STEP if len(of_all) <= FEW_QUEUES else STEP
-        return min(step, MAX_SCANNED // sum(each == target for each in of_all))
+        step = 3 * STEP if self._sources.total() <= FEW_QUEUES else STEP
+        return min(step, MAX_SCANNED // self._sources[target])
 
     def _skip_existing_copies(
         self, part: Range, source: QueueBounds, target: Queue, *, is_first_run: bool
