@@ -190,7 +190,7 @@ class MirrorLease:
                 for one in reply.connection_set
                 if one.client_id != self._client_id
             )
-        who = " and ".join(others) or "one that is not connected any more"
+        who = " and ".join(others) or "one that the broker does not name"
         return LeaseLost(
             f"{queue} belongs to another {self._group}: {who}; end that one, or choose another --name. "
             f"The lease of one that was killed ends after {LOCK_SECONDS:g} s"

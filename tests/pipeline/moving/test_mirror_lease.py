@@ -96,7 +96,7 @@ def test_the_lease_of_a_killed_mirror_ends(
     source.send(topic, "m4", queue_id=0)
     elsewhere()
     with pytest.raises(
-        LeaseLost, match="another pocketmq-mirror-default: one that is not connected any more"
+        LeaseLost, match="another pocketmq-mirror-default: one that the broker does not name"
     ):
         run(mirror)
     monkeypatch.setattr(mirror_module, "LEASE_SECONDS", 65)
