@@ -15,7 +15,10 @@ from .values import Error, Health
 
 _REFS: Final = "#/components/schemas/{name}"
 PARAMETERS: Final = {
-    "after": ("string", "begin after this entry; the header `Link` of a page has the address of the next one"),
+    "after": (
+        "string",
+        "begin after this entry; the header `Link` of a page has the address of the next one",
+    ),
     "all": ("string", "`true`: with the topics of the broker itself"),
     "broker": ("string", "the broker that got the request"),
     "client_id": ("string", "the client that sent the request"),

@@ -151,7 +151,9 @@ class TransactionCheck:
             for queue_id in {0, *(queue.queue_id for queue in store.queues_of(topic))}:
                 offset, end = offsets.query(topic, CHECK_GROUP, queue_id), store.max_offset(topic, queue_id)
                 if offset > end:
-                    _log.warning("%s queue %d ends at %d, it was checked up to %d", topic, queue_id, end, offset)
+                    _log.warning(
+                        "%s queue %d ends at %d, it was checked up to %d", topic, queue_id, end, offset
+                    )
                     offsets.commit(topic, CHECK_GROUP, queue_id, end)
 
     async def stop(self) -> None:

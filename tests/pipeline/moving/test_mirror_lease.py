@@ -95,9 +95,7 @@ def test_the_lease_of_a_killed_mirror_ends(
     die(mirror, monkeypatch)
     source.send(topic, "m4", queue_id=0)
     elsewhere()
-    with pytest.raises(
-        LeaseLost, match="another pocketmq-mirror-default: one that the broker does not name"
-    ):
+    with pytest.raises(LeaseLost, match="another pocketmq-mirror-default: one that the broker does not name"):
         run(mirror)
     monkeypatch.setattr(mirror_module, "LEASE_SECONDS", 65)
     with running(mirror) as reports:
