@@ -3,7 +3,8 @@
 Connections lead into a `Network`, threads are `SimulatedThread`s, and what belongs to a life that has ended is dropped.
 
 A turn is one callback of a machine: while it runs, nobody else of that machine is served. It is measured in processor
-time of the loop's thread, which other programs cannot lengthen by much; `run.py` says when a long one counts.
+time of the loop's thread: mostly below 20 ms, up to 100 on a machine with much other work. `run.py` says when a long
+one counts.
 """
 
 import asyncio
@@ -52,7 +53,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         """Exceptions that nobody has caught."""
         self.longest_turn = 0.0
         self.long_turns: dict[int, str] = {}
-        """By number: how long, and what ran."""
+        """By number: how long, whose, and when."""
         self._turn_count = 0
         self._turns = 0
         self.set_task_factory(self._make_task)
@@ -100,14 +101,14 @@ class SimulatedLoop(asyncio.BaseEventLoop):
                 handle._run()
                 now = time.thread_time()
                 if life is not None:
-                    self._turn_ended(handle, now - began)
+                    self._turn_ended(life.machine.name, now - began)
                 began = now
 
-    def _turn_ended(self, handle: asyncio.Handle, seconds: float) -> None:
+    def _turn_ended(self, machine: str, seconds: float) -> None:
         self._turn_count += 1
         self.longest_turn = max(self.longest_turn, seconds)
         if seconds > self.LONG_TURN_SECONDS:
-            self.long_turns[self._turn_count] = f"{seconds * 1000:.0f} ms in {handle!r}"
+            self.long_turns[self._turn_count] = f"{seconds * 1000:.0f} ms of {machine} at {self.now:.6f} s"
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """They leave the heap when their time has come."""
