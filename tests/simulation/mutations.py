@@ -73,8 +73,10 @@ def tables_are_not_forced() -> None:
 
 @mutation
 def answer_does_not_wait_for_the_disk() -> None:
+    call_when_copied = durable_answers._call_when_copied
+
     def at_once(sending: Any, end: int, ended: Any) -> None:
-        durable_answers._when_at_slaves(sending, end, None, ended)
+        call_when_copied(sending, end, None, ended)
 
     replace(durable_answers.call_when_durable, at_once)
 
