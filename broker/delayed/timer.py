@@ -365,12 +365,23 @@ class MessageTimer:
         last = min(queue.max_offset, timers.queue_offset + ITEMS_IN_A_TURN)
         while timers.queue_offset < last:
             record = record_at_offset(state.store, queue, timers.queue_offset)
+            if record is not None and self._would_overtake(timers, record):
+                return 0
             if record is not None and not self._enqueue_late(timers, record):
                 return RETRY_MS
             timers.queue_offset += 1
             if record is not None:
                 timers.save_progress(timers.delivered)
         return 0 if timers.queue_offset < queue.max_offset else None
+
+    def _would_overtake(self, timers: TimerStore, record: Record) -> bool:
+        """Whether a message that is due already has to wait until the wheel has delivered what is due earlier: a
+        checkpoint of a pop is before its acks."""
+        slot_ms = timers.floor(self._state.clock.now_ms())
+        if timers.read_ms >= slot_ms or self._state.config.store.timer_stop_dequeue:
+            return False
+        due_ms = _out_ms(read_properties(record.properties))
+        return due_ms is not None and timers.read_ms <= due_ms < slot_ms
 
     def _enqueue_late(self, timers: TimerStore, record: Record) -> bool:
         properties = read_properties(record.properties)

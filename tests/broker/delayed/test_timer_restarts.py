@@ -193,6 +193,24 @@ async def test_message_that_the_full_disk_could_not_enqueue_is_delivered_once(
     assert bodies(again) == [b"first", b"second"]
 
 
+async def test_message_that_waited_for_the_disk_overtakes_none_that_is_due_earlier(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pop's ack would be read before its checkpoint, and count for nothing."""
+    broker = life.begin()
+    await send(broker, b"first", TIMER_DELAY_SEC="5")
+    with monkeypatch.context() as patch:
+
+        def full(wheel: TimerWheel, slot: Slot) -> None:
+            raise DiskFullError("no space")
+
+        patch.setattr(TimerWheel, "put", full)
+        assert (await send(broker, b"second", TIMER_DELAY_SEC="6")).code == 0
+        life.clock.advance(10_000)
+    life.loop.run_for(5_000)
+    assert bodies(broker) == [b"first", b"second"]
+
+
 async def test_while_the_wheel_cannot_be_written_messages_are_delivered_and_nothing_is_saved(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
