@@ -141,11 +141,19 @@ class _Program:
         end_after_death(target)
         for number in self._early:
             self._pass_on(number)
-        code = self._child.wait()
+        code = self._wait_for(self._child)
         if not self._has_terminal:
             _end_group(self._child.pid)
         let_live(target)
         return code if code >= 0 else 128 - code
+
+    @staticmethod
+    def _wait_for(child: "subprocess.Popen[bytes]") -> int:
+        """The exit code. It looks for the end at least every 50 ms (as `Popen.wait` with a timeout does), because a
+        signal that arrives just before a wait without one begins would be passed on when that wait ends."""
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return child.wait(timeout=3600)
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
         if not self._is_begun:
