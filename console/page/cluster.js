@@ -36,8 +36,9 @@ export function topics(show) {
     }, "Look"), undefined, () => "look"],
   ], (topic) => topic.name);
 
-  const look = shownAt(error, async () => {
+  const look = shownAt(error, async (isLast) => {
     const found = await ask("GET", address("/api/topics", { filter: filter.control.value, all: all.control.checked ? "true" : "" }));
+    if (!isLast()) return;
     const at = performance.now();
     for (const topic of found) {
       const now = { at, count: topic.queue_list.reduce((sum, queue) => sum + queue.max_offset, 0) };
@@ -107,8 +108,9 @@ export function groups() {
     ["lag", (queue) => String(queue.lag), "number"],
   ], (queue) => `${queue.topic} ${queue.queue_id}`, { seen: true });
 
-  const look = shownAt(error, async () => {
+  const look = shownAt(error, async (isLast) => {
     const found = await ask("GET", address("/api/groups", { filter: filter.control.value }));
+    if (!isLast()) return;
     list.update(found);
     status.say(counted(found, "group", filter, "No group has read anything yet."));
     const group = found.find((one) => one.name === chosen) ?? (found.length === 1 ? found[0] : undefined);
@@ -116,7 +118,10 @@ export function groups() {
     heading.textContent = group ? `${group.name}: ${plural(group.members.length, "member")}, lag ${group.lag}` : "";
     members.update(group ? group.members : []);
     if (!group) queues.update([]);
-    else if (looks++ % ASK_LOOKS === 0) queues.update(await ask("GET", `/api/groups/${encodeURIComponent(group.name)}/queues`));
+    else if (looks++ % ASK_LOOKS === 0) {
+      const held = await ask("GET", `/api/groups/${encodeURIComponent(group.name)}/queues`);
+      if (isLast()) queues.update(held);
+    }
   });
   filter.control.addEventListener("input", look);
 

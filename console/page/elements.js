@@ -71,15 +71,20 @@ export function errorPlace() {
   return place;
 }
 
-/** `work` as a function that shows at `error` what it throws, and nothing after it went well. */
-export const shownAt = (error, work) => async () => {
-  try {
-    await work();
-    error.clear();
-  } catch (failure) {
-    error.show(failure);
-  }
-};
+/** `work` as a function that shows at `error` what it throws, and nothing after it went well. `work` gets a function that
+ * tells whether it was called last: an answer may come after that of a later question. */
+export function shownAt(error, work) {
+  let calls = 0;
+  return async () => {
+    const number = ++calls, isLast = () => number === calls;
+    try {
+      await work(isLast);
+      if (isLast()) error.clear();
+    } catch (failure) {
+      if (isLast()) error.show(failure);
+    }
+  };
+}
 
 /** A line that says how things stand; screen readers read it when it changes. */
 export function statusLine() {

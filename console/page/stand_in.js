@@ -140,8 +140,9 @@ export function faults() {
     ["hits", ruleHits, undefined, (rule) => String(rule.hit_count)],
     ["", (rule) => el("button", { type: "button", class: "small", "aria-description": `rule ${rule.id}`, onclick: () => remove(rule) }, "Remove"), undefined, () => "remove"],
   ], (rule) => String(rule.id));
-  const look = shownAt(error, async () => {
+  const look = shownAt(error, async (isLast) => {
     const found = await ask("GET", "/api/faults");
+    if (!isLast()) return;
     list.update(found);
     const hits = found.reduce((sum, rule) => sum + (rule.hit_count ?? 0), 0);
     status.say(found.length ? `${plural(found.length, "rule")}, ${plural(hits, "hit")}` : "No rule: the broker behaves.");

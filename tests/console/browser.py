@@ -84,14 +84,13 @@ class Browser:
         return str(self.run("return document.body.innerText"))
 
     def sees(self, *words: str) -> str:
-        """Waits until the page shows all these words; returns what it shows."""
-        return str(
-            wait_until(
-                lambda: text if all(word in (text := self.text()) for word in words) else None,
-                " and ".join(map(repr, words)),
-                self.text,
-            )
-        )
+        """Waits until the page shows all these words at once; returns what it shows."""
+
+        def seen() -> str | None:
+            text = self.text()
+            return text if all(word in text for word in words) else None
+
+        return str(wait_until(seen, " and ".join(map(repr, words)), self.text))
 
     def complaints(self) -> list[str]:
         """Errors in the browser's console; answers 4xx of the API are none."""

@@ -194,6 +194,40 @@ def test_messages_are_searched_and_shown_as_text_json_and_hex(page: Browser, roc
     page.sees("to_ms must be a whole number", "'yesterday'")
 
 
+HOLD_BACK = """
+const fetched = window.fetch;
+let release;
+const released = new Promise((done) => { release = done; });
+window.held = 0;
+window.late = 0;
+window.release = release;
+window.fetch = async (path, ...rest) => {
+  const answer = await fetched(path, ...rest);
+  if (path.startsWith("/api/topics") && !path.includes("filter")) {
+    window.held += 1;
+    await released;
+    setTimeout(() => { window.late += 1; }, 100);
+  }
+  return answer;
+};
+"""
+
+
+def test_an_answer_that_comes_late_does_not_replace_that_of_a_later_question(
+    page: Browser, server: EmbeddedServer
+) -> None:
+    topics = server.node.broker.topics
+    server.call(lambda: [topics.update(TopicConfig(topic_name=name)) for name in ("one", "two")])
+    page.sees("2 topics")
+    page.run(HOLD_BACK)
+    wait_until(lambda: page.run("return window.held"), "asked without a filter", page.text)
+    page.fill(filter="one")
+    page.sees("1 topic\n")
+    page.run("window.release()")
+    wait_until(lambda: page.run("return window.late"), "got the answer to it", page.text)
+    assert "two" not in page.run("return document.querySelector('tbody').innerText")
+
+
 def test_a_name_is_found_among_many_and_the_forms_stay_where_they_are(
     page: Browser, server: EmbeddedServer, api: Api
 ) -> None:
