@@ -94,6 +94,8 @@ class TcpProxy:
             await link.join(reader, *opened, self._shape)
         except (OSError, TimeoutError) as error:
             _log.warning("cannot connect to %s:%d: %s", *self.target, str(error) or "timed out")
+        except asyncio.CancelledError:
+            pass  # by `abort`: Python 3.11 logs a stack for the task of a connection that is cancelled
         finally:
             link.abort()
             self._links.discard(link)

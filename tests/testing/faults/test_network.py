@@ -206,7 +206,7 @@ async def test_a_proxy_reads_no_further_than_its_client() -> None:
         writer.transport.abort()
 
 
-async def test_stopping_a_proxy_cuts_its_connections() -> None:
+async def test_stopping_a_proxy_cuts_its_connections(caplog: pytest.LogCaptureFixture) -> None:
     async with stream_server(echo) as port:
         proxy = await TcpProxy(f"127.0.0.1:{port}").start()
         reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
@@ -218,6 +218,8 @@ async def test_stopping_a_proxy_cuts_its_connections() -> None:
         except ConnectionResetError:
             pass
         writer.close()
+        await asyncio.sleep(0)
+    assert "tcp_proxy.py" not in caplog.text
 
 
 async def test_a_name_server_behind_a_proxy_serves() -> None:
