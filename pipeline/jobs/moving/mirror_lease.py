@@ -18,13 +18,13 @@ slave has its own: after a restart, or a change of the master, the first who ask
 import asyncio
 import os
 import socket
-import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
 import msgspec
+from pocketmq.client.clock import steady_ms
 from pocketmq.client.connections.connection import Connection
 from pocketmq.client.errors import ClientError
 from pocketmq.protocol.bodies.client import (
@@ -60,15 +60,15 @@ class LeaseLost(PipelineError):
 
 
 class _Held(msgspec.Struct, frozen=True):
-    """Queues of one broker that are locked, and the connection and the second at which they were."""
+    """Queues of one broker that are locked, and the connection and the moment (`steady_ms`) at which they were."""
 
     queues: frozenset[Queue]
     connection: Connection
-    locked_at: float
+    locked_at_ms: int
 
     @property
     def age_seconds(self) -> float:
-        return now_seconds() - self.locked_at
+        return (steady_ms() - self.locked_at_ms) / 1000
 
     def is_sure(self) -> bool:
         """Whether no other can have them. A broker that restarted closed the connection, and has no locks."""
@@ -165,11 +165,11 @@ class MirrorLease:
 
         async def ask(fresh: bool) -> set[Queue]:
             connection = await self._source.broker(some.topic, some.broker_name, fresh=fresh)
-            locked_at = now_seconds()
+            locked_at_ms = steady_ms()
             reply = await connection.call(LockBatchMq(), self._body(LockBatchRequestBody, queues))
             known = {(each.topic, each.queue_id) for each in reply.lock_ok_mq_set}
             ours = frozenset(queue for queue in queues if (queue.topic, queue.queue_id) in known)
-            self._held[some.broker_name] = _Held(ours, connection, locked_at)
+            self._held[some.broker_name] = _Held(ours, connection, locked_at_ms)
             if ours:  # so that the broker can say who has them
                 producer = ProducerData(group_name=self._group)
                 heartbeat = HeartbeatData(client_id=self._client_id, producer_data_set=[producer])
@@ -213,9 +213,3 @@ class MirrorLease:
             client_id=self._owner,
             mq_set=[MessageQueue(each.topic, each.broker_name, each.queue_id) for each in sorted(queues)],
         )
-
-
-def now_seconds() -> float:
-    """Of a clock that goes on while the machine sleeps, where the system has one."""
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if clock is None else time.clock_gettime(clock)

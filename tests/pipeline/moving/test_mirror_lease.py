@@ -118,7 +118,7 @@ def at_second_request(source: RocketMQ, monkeypatch: pytest.MonkeyPatch) -> list
     lasts."""
     things: list[Any] = []
     behind_seconds = 0.0
-    now_seconds, copies_of, numbers = mirror_lease.now_seconds, mirroring.copies_of, iter(range(1_000))
+    steady_ms, copies_of, numbers = mirror_lease.steady_ms, mirroring.copies_of, iter(range(1_000))
 
     def pausing(*words: Any, **options: Any) -> Iterator[Any]:
         nonlocal behind_seconds
@@ -131,7 +131,7 @@ def at_second_request(source: RocketMQ, monkeypatch: pytest.MonkeyPatch) -> list
                 others.join(20)
             yield copy
 
-    monkeypatch.setattr(mirror_lease, "now_seconds", lambda: now_seconds() + behind_seconds)
+    monkeypatch.setattr(mirror_lease, "steady_ms", lambda: steady_ms() + round(behind_seconds * 1000))
     monkeypatch.setattr(mirroring, "copies_of", pausing)
     return things
 
@@ -178,7 +178,7 @@ def test_a_long_copy_renews_its_locks(
     topic = sent(source, 21)
     owners = []
     behind_seconds = 0.0
-    now_seconds, copies_of = mirror_lease.now_seconds, mirroring.copies_of
+    steady_ms, copies_of = mirror_lease.steady_ms, mirroring.copies_of
 
     def slow(*words: Any, **options: Any) -> Iterator[Any]:
         nonlocal behind_seconds
@@ -190,7 +190,7 @@ def test_a_long_copy_renews_its_locks(
             queue = MessageQueue(topic, "broker-a", 0)
             owners.append(locks.owner(GROUP, queue, source.server.clock.now_ms()))
 
-    monkeypatch.setattr(mirror_lease, "now_seconds", lambda: now_seconds() + behind_seconds)
+    monkeypatch.setattr(mirror_lease, "steady_ms", lambda: steady_ms() + round(behind_seconds * 1000))
     monkeypatch.setattr(mirroring, "copies_of", slow)
     report = run(mirror_of(source, target, topic))
     target.faults.clear()
