@@ -1,6 +1,6 @@
 """Timed messages over a stop, a kill, lost files, a full disk and a change of master, on a virtual clock."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ from pocketmq.store import VirtualClock
 from pocketmq.store.errors import DiskFullError
 from pocketmq.store.timer.timer_checkpoint import decode_timer_checkpoint
 from pocketmq.store.timer.timer_store import TimerStore
-from pocketmq.store.timer.timer_wheel import Slot, TimerWheel
+from pocketmq.store.timer.timer_wheel import TimerWheel
 
 from broker_fakes import FakeLoop, ask, make_broker
 from timer_sends import bodies, send, stop, with_timer
@@ -170,16 +170,17 @@ async def test_slave_that_becomes_a_master_delivers_what_is_left(life: Life) -> 
     assert bodies(again) == [b"2", b"30", b"60"]
 
 
+def full(wheel: TimerWheel, slots: object) -> None:
+    """In the place of what writes slots: a disk without room."""
+    raise DiskFullError("no space")
+
+
 async def test_message_that_the_full_disk_could_not_enqueue_is_delivered_once(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = life.begin()
     await send(broker, b"first", TIMER_DELAY_SEC="5")
     with monkeypatch.context() as patch:
-
-        def full(wheel: TimerWheel, slot: Slot) -> None:
-            raise DiskFullError("no space")
-
         patch.setattr(TimerWheel, "put", full)
         # The first message of a moment may need room in the wheel's file.
         assert (await send(broker, b"second", TIMER_DELAY_SEC="6")).code == 0
@@ -200,10 +201,6 @@ async def test_message_that_waited_for_the_disk_overtakes_none_that_is_due_earli
     broker = life.begin()
     await send(broker, b"first", TIMER_DELAY_SEC="5")
     with monkeypatch.context() as patch:
-
-        def full(wheel: TimerWheel, slot: Slot) -> None:
-            raise DiskFullError("no space")
-
         patch.setattr(TimerWheel, "put", full)
         assert (await send(broker, b"second", TIMER_DELAY_SEC="6")).code == 0
         life.clock.advance(10_000)
@@ -219,9 +216,6 @@ async def test_while_the_wheel_cannot_be_written_messages_are_delivered_and_noth
         await send(broker, name, TIMER_DELAY_SEC="5")
     for name in (b"third", b"fourth"):
         await send(broker, name, TIMER_DELAY_SEC="15")
-
-    def full(wheel: TimerWheel, slots: Iterable[Slot]) -> None:
-        raise DiskFullError("no space")
 
     checkpoint = life.folder / "config" / "timercheck"
     with monkeypatch.context() as patch:
