@@ -3,6 +3,7 @@
 from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
+from .durable_log import DurableLog
 from .metadata_sync import MetadataSync
 from .name_server_link import Connect
 from .registration import Registration
@@ -21,6 +22,7 @@ class Cluster:
         self.identity = state.identity
         self.registration = Registration(state, connect)
         self.replication = ReplicationMaster(state)
+        self.durable_log = DurableLog(state, self.replication)
         self.replication_slave = ReplicationSlave(state, self.registration)
         self.metadata_sync = MetadataSync(
             state, self.registration, delayed.timer, membership.request_modes, connect

@@ -2,8 +2,8 @@
 
 An ack is stored in the revive queue of its checkpoint, and read when the checkpoint's time is over (`revive.py`). So it
 is accepted even if no such checkpoint exists, as in the official broker. In orderly pop an ack moves the group's offset
-at once. A changed invisible time is a new checkpoint of one message, and an ack of the old one. Mirrors
-`AckMessageProcessor` and `ChangeInvisibleTimeProcessor`.
+at once. A changed invisible time is a new checkpoint of one message, and an ack of the old one. Answers wait until what
+was stored is durable. Mirrors `AckMessageProcessor` and `ChangeInvisibleTimeProcessor`.
 """
 
 from collections.abc import Sequence
@@ -96,10 +96,21 @@ def batch_ack_message(
 @handles(ChangeMessageInvisibleTime)
 def change_message_invisible_time(
     popping: Popping, request: ChangeMessageInvisibleTime, call: Call
-) -> ChangeMessageInvisibleTimeReply | None:
+) -> Answer | Held:
     """Hide a message for a new invisible time, which starts now."""
+    reply = hide_message(popping, request, call.connection.peer)
+    answer = Answer(reply=reply)
+    if reply is None or reply.revive_qid == ORDERED_REVIVE_QUEUE:
+        return answer
+    return popping.durable_log.answer_when_durable(call, answer)
+
+
+def hide_message(
+    popping: Popping, request: ChangeMessageInvisibleTime, peer: str
+) -> ChangeMessageInvisibleTimeReply | None:
+    """Hide a message for a new invisible time; `None` if it is consumed in order already. Raises `Refusal`."""
     topic, queue_id, offset = request.topic, request.queue_id, request.offset
-    _check_topic_and_queue(popping, topic, queue_id, call.connection.peer)
+    _check_topic_and_queue(popping, topic, queue_id, peer)
     if not popping.store.min_offset(topic, queue_id) <= offset < popping.store.max_offset(topic, queue_id):
         raise Refusal(ResponseCode.NO_MESSAGE, "")
     receipt = parse_receipt_of_ack(request.extra_info)
@@ -122,7 +133,7 @@ def change_message_invisible_time(
     if 0 <= receipt.revive_queue_id < popping.config.revive_queue_num:
         popping.revive_log.put_checkpoint(point, receipt.revive_queue_id)
     pop = _pop_of(topic, request.consumer_group, queue_id, receipt)
-    if _acknowledge(popping, pop, (offset,), call.connection.peer):
+    if _acknowledge(popping, pop, (offset,), peer):
         store_ack(popping, (pop, offset))
     return ChangeMessageInvisibleTimeReply(
         pop_time=now_ms, invisible_time=request.invisible_time, revive_qid=receipt.revive_queue_id

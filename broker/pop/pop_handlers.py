@@ -69,7 +69,10 @@ def _pop(popping: Popping, request: PopMessage, call: Call, sent_at: SentAt) -> 
         msg_offset_info=reading.msg_offset_info,
         order_count_info=reading.order_count_info,
     )
-    return Answer(code=code, reply=reply, remark=remark, body=reading.body or None)
+    answer = Answer(code=code, reply=reply, remark=remark, body=reading.body or None)
+    if not reading.count or request.order:
+        return answer
+    return popping.durable_log.answer_when_durable(call, answer)  # of the checkpoints
 
 
 def _read(

@@ -27,10 +27,11 @@ class Popping(Part):
         self.consumers = membership.consumers
         self.request_modes = membership.request_modes
         self.registration = cluster.registration
+        self.durable_log = cluster.durable_log
         self.waiters = self._new_waiters(wakes_last=False)
         self.notification_waiters = self._new_waiters(wakes_last=True)
         self.ordered_pops = OrderedPops(state, self.wake_queue)
-        self.revive_log = ReviveLog(state, delayed)
+        self.revive_log = ReviveLog(state, delayed, cluster.durable_log)
         self.revive = Revive(state, delayed.timer, self.revive_log)
         self.when_rewound: list[Callable[[], None]] = []
         """Called when queues and tables went back to an earlier state."""

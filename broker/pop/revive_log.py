@@ -24,6 +24,7 @@ from pocketmq.protocol.message.topics import revive_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import NewMessage
 
+from ..cluster.durable_log import DurableLog
 from ..delayed.delayed import Delayed
 from ..delayed.delayed_sends import delay_until
 from ..errors import Refusal
@@ -172,9 +173,10 @@ def read_revive_record(record: Record) -> tuple[CheckPoint | Ack | None, int | N
 class ReviveLog:
     """Writes checkpoints and acks."""
 
-    def __init__(self, state: BrokerState, delayed: Delayed) -> None:
+    def __init__(self, state: BrokerState, delayed: Delayed, durable_log: DurableLog) -> None:
         self._state = state
         self._delayed = delayed
+        self._durable_log = durable_log
         self._topic = revive_topic(state.config.broker_cluster_name)
         self._gathered: list[tuple[Sequence[ReviveRecord], Call, Answer]] = []
 
@@ -200,8 +202,8 @@ class ReviveLog:
         return [of_pops[pop] for pop, _ in acks]
 
     def put_with_pass(self, records: Sequence[ReviveRecord], call: Call, answer: Answer) -> Held:
-        """Store records together with those of the other requests of this pass, then answer the call: with `answer`, or
-        why the first refused record was."""
+        """Store records together with those of the other requests of this pass, then answer the call once they are
+        durable: with `answer`, or why the first refused record was."""
         self._gathered.append((records, call, answer))
         call.connection.at_pass_end(self._put_gathered)
         return HELD
@@ -209,9 +211,18 @@ class ReviveLog:
     def _put_gathered(self) -> None:
         gathered, self._gathered = self._gathered, []
         refusals = iter(self.put_records([record for records, _, _ in gathered for record in records]))
+        answers: list[tuple[Call, Answer]] = []
         for records, call, answer in gathered:
             refused = [refusal for refusal in islice(refusals, len(records)) if refusal is not None]
-            call.answer(Answer(code=refused[0].code, remark=refused[0].remark) if refused else answer)
+            answers.append(
+                (call, Answer(code=refused[0].code, remark=refused[0].remark) if refused else answer)
+            )
+
+        def answer_all() -> None:
+            for call, answer in answers:
+                call.answer(answer)
+
+        self._durable_log.run_when_durable(answer_all)
 
     def put_records(self, records: Sequence[ReviveRecord]) -> list[Refusal | None]:
         """Store records in their order, in one append; of each, why it was refused."""

@@ -8,7 +8,7 @@
 These two codes still mean that the message is stored; if both waits fail, the answer has the slaves' code.
 At most sendThreadPoolQueueCapacity sends wait at a time; further sends are refused with SYSTEM_BUSY (`send_checks.py`).
 If the send created its topic, or another send did so just before, the topic table is written before the answer: after
-a crash the messages of a lost topic could not be found. Mirrors CommitLog.handleDiskFlushAndHA.
+a crash the messages of a lost topic could not be found.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ _CODE_OF_STATUS = {
 
 def has_to_wait(sending: Sending, text: bytes) -> bool:
     """Whether the answer to a send with these properties waits for disk or slaves."""
-    if not sending.waits_for_durability:
+    if not sending.durable_log.is_awaited:
         return False
     return _WAITS in text or decode_properties(text).get(names.WAIT, "true").lower() != "false"
 
@@ -68,34 +68,7 @@ def call_when_answerable(
     if end is None:
         wait_for_table(None)
     else:
-        call_when_durable(sending, end, wait_for_table)
-
-
-def call_when_durable(sending: Sending, end: int, callback: Callable[[PutStatus | None], None]) -> None:
-    """Call back once disk and slaves have the log up to `end`, with None, or with what went wrong."""
-    if sending.config.store.flush_disk_type != "SYNC_FLUSH":
-        _call_when_copied(sending, end, None, callback)
-        return
-
-    def wait_for_slaves(is_safe: bool) -> None:
-        # Copying to slaves does not wait for the disk: often they have the message by now.
-        _call_when_copied(sending, end, None if is_safe else PutStatus.FLUSH_DISK_TIMEOUT, callback)
-
-    sending.disk_waiters.add(end, wait_for_slaves)
-
-
-def _call_when_copied(
-    sending: Sending, end: int, failure: PutStatus | None, callback: Callable[[PutStatus | None], None]
-) -> None:
-    replication = sending.replication
-    if replication.copies <= 1:
-        callback(failure)
-    elif (refusal := replication.refusal()) is not None:
-        callback(refusal)
-    else:
-        replication.waiters.add(
-            end, lambda is_safe: callback(failure if is_safe else PutStatus.FLUSH_SLAVE_TIMEOUT)
-        )
+        sending.durable_log.call_when_durable(end, wait_for_table)
 
 
 def set_status(answer: Answer, status: PutStatus) -> Answer:

@@ -9,7 +9,6 @@ from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
 from ..state.part import Part
-from ..storing.log_waiters import LogWaiters
 from ..transactions.transactions import Transactions
 
 
@@ -25,25 +24,14 @@ class Sending(Part):
         membership: Membership,
     ) -> None:
         super().__init__(state)
-        store = state.config.store
-        self.waits_for_durability = (
-            store.flush_disk_type == "SYNC_FLUSH" or store.broker_role == "SYNC_MASTER"
-        )
-        """Whether answers may have to wait for the disk or for slaves."""
         self.store_host = state.identity.store_host
         self.unique_ids = state.unique_ids
         self.random = state.random
         self.delayed = delayed
         self.transactions = transactions
-        self.replication = cluster.replication
+        self.durable_log = cluster.durable_log
         self.locks = membership.locks
         self.producers = membership.producers
-        self.disk_waiters = LogWaiters(
-            lambda: state.store.flushed_position,
-            lambda: state.config.store.sync_flush_timeout,
-            lambda: state.store.admission.disk_failure is not None,
-        )
-        state.store.on_flushed = self.disk_waiters.look
         self._added: Changes = ()
         self._added_with: object = None
         self.waiting_sends = 0

@@ -112,7 +112,7 @@ class Sends:
         if len(stored) > 1:
             sends = [send for prepared in stored for send in prepared.sends]
         replies = self._replies(connection, stored, placed)
-        if not sending.waits_for_durability and sending.topics not in sending.tables.unsaved:
+        if not sending.durable_log.is_awaited and sending.topics not in sending.tables.unsaved:
             _write(connection, sends, replies)
             return
         durable = [has_to_wait(sending, send.properties) for send in sends]

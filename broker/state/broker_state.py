@@ -139,6 +139,10 @@ class BrokerState:
         """Write the tables and close the store, if it is open."""
         if self.is_open:
             self.is_open = False
+            try:
+                self.store.force_log(self.store.log_end)
+            except (OSError, StoreError) as error:
+                _log.error("the offsets may be ahead of the log on disk: %s", error)
             persist(self.own_tables)
             self.store.close()
 
@@ -162,7 +166,7 @@ class BrokerState:
             Periodic(
                 "offsets",
                 lambda: config.flush_consumer_offset_interval / 1000,
-                lambda: tables.save(self.offsets),
+                self._save_offsets,
             ),
             Periodic(
                 "delays",
@@ -177,6 +181,14 @@ class BrokerState:
                 also_in_real_time=True,
             ),
         )
+
+    def _save_offsets(self) -> None:
+        """After the log: a pop moves the offset, and only its checkpoint in the log brings the messages again. A power
+        loss must not keep the offset alone."""
+        if self.offsets.dirty:
+            end = self.store.log_end
+            self.tables.write("the log", lambda: self.store.force_log(end))
+        self.tables.save(self.offsets)
 
     def _topics_changed(self) -> None:
         self._on_topics_changed()

@@ -1,8 +1,9 @@
 """AckMessage, ChangeInvisibleDuration, ForwardMessageToDeadLetterQueue: what becomes of messages that were received.
 
 Each takes the message out of automatic renewal (`renewal.py`); after a change nothing renews it. A message that a
-client gives up, after the last try of a FIFO group, is copied to `%DLQ%group` and acknowledged. Mirrors
-`AckMessageActivity`, `ChangeInvisibleDurationActivity` and `ForwardMessageToDLQActivity`.
+client gives up, after the last try of a FIFO group, is copied to `%DLQ%group` and acknowledged. Answers wait until what
+was stored is durable. Mirrors `AckMessageActivity`, `ChangeInvisibleDurationActivity` and
+`ForwardMessageToDLQActivity`.
 """
 
 import logging
@@ -10,7 +11,7 @@ from typing import Final
 
 from pocketmq.broker.errors import Refusal
 
-from ..calls.handler import ANSWERS_WITH_PASS, PROXY, Deferred, RpcRefused, code_of
+from ..calls.handler import ANSWERS_LATER, ANSWERS_WITH_PASS, PROXY, Deferred, RpcRefused, code_of
 from ..calls.rpc_call import RpcCall
 from ..messages import (
     OK,
@@ -64,7 +65,7 @@ def _ack(
 
 def change_invisible_duration(
     consuming: Consuming, request: ChangeInvisibleDurationRequest, call: RpcCall
-) -> ChangeInvisibleDurationResponse:
+) -> Deferred:
     """Hide a message for a new time, which starts now. The reply has the handle to acknowledge it with."""
     topic, group = consuming.checked_names(call, request)
     invisible_ms = ms_of(request.invisible_duration)
@@ -77,12 +78,14 @@ def change_invisible_duration(
     if handle is None:
         text = "changeInvisibleDuration failed: status is abnormal"
         raise RpcRefused(Code.INTERNAL_SERVER_ERROR, text)
-    return ChangeInvisibleDurationResponse(status=OK, receipt_handle=str(handle))
+    reply = ChangeInvisibleDurationResponse(status=OK, receipt_handle=str(handle))
+    consuming.durable_log.run_when_durable(lambda: call.answer(reply))
+    return ANSWERS_LATER
 
 
 def forward_message_to_dead_letter_queue(
     consuming: Consuming, request: ForwardMessageToDeadLetterQueueRequest, call: RpcCall
-) -> ForwardMessageToDeadLetterQueueResponse:
+) -> ForwardMessageToDeadLetterQueueResponse | Deferred:
     """Copy the message to the dead letters of its group, and acknowledge it. Its handle may have expired."""
     topic, group = consuming.checked_names(call, request)
     delivered = consuming.take(call, group, topic, request)
@@ -98,4 +101,6 @@ def forward_message_to_dead_letter_queue(
         status = Status(code=code_of(refusal.code), message=refusal.remark or str(refusal.code))
         return ForwardMessageToDeadLetterQueueResponse(status=status)
     delivered.acknowledge()
-    return ForwardMessageToDeadLetterQueueResponse(status=Status(code=Code.OK, message=_SUCCESS_TEXT))
+    reply = ForwardMessageToDeadLetterQueueResponse(status=Status(code=Code.OK, message=_SUCCESS_TEXT))
+    consuming.durable_log.run_when_durable(lambda: call.answer(reply))
+    return ANSWERS_LATER

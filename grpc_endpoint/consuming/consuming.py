@@ -2,7 +2,7 @@
 
 The acks of one pass of a connection are stored together, then the calls are answered.
 
-    requests of a pass -> add(call, entries, outcomes) ... -> store() at its end -> one append -> replies
+    requests of a pass -> add(call, entries, outcomes) ... -> store() at its end -> one append -> durable -> replies
 
 An outcome is the status of an entry, or the ack that must be stored before the entry is acknowledged. Acks of messages
 that were received together become one record, as when a client acknowledges them in one request of the remoting
@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.pop.revive_log import AckedMessage, ReviveLog
+from pocketmq.broker.pop.popping import Popping
+from pocketmq.broker.pop.revive_log import AckedMessage
 from pocketmq.broker.time.periodic import Periodic, PeriodicActions
 
 from ..calls.rpc_call import RpcCall
@@ -45,16 +46,16 @@ Outcome = Status | AckedMessage
 class AckBatch:
     """`store` must follow before the event loop goes on."""
 
-    def __init__(self, log: ReviveLog) -> None:
-        self._log = log
+    def __init__(self, popping: Popping) -> None:
+        self._log, self._durable_log = popping.revive_log, popping.durable_log
         self._gathered: list[tuple[RpcCall, Sequence[AckMessageEntry], Sequence[Outcome]]] = []
 
     def add(self, call: RpcCall, entries: Sequence[AckMessageEntry], outcomes: Sequence[Outcome]) -> None:
-        """Answer this call when its acks are stored."""
+        """Answer this call when its acks are stored and durable."""
         self._gathered.append((call, entries, outcomes))
 
     def store(self) -> None:
-        """Store the acks and answer the calls."""
+        """Store the acks, and answer the calls once they are durable."""
         if not self._gathered:
             return
         gathered, self._gathered = self._gathered, []
@@ -63,13 +64,17 @@ class AckBatch:
         refused = [refusal for refusal in found if refusal is not None]
         if refused:
             _log.info("%d acks are refused, the first: %s", len(refused), refused[0])
-        refusals = iter(found)
-        for call, entries, outcomes in gathered:
-            statuses = [
-                (NOT_ACKNOWLEDGED if next(refusals) else OK) if isinstance(one, tuple) else one
-                for one in outcomes
-            ]
-            call.answer(reply_of(entries, statuses))
+
+        def answer_all() -> None:
+            refusals = iter(found)
+            for call, entries, outcomes in gathered:
+                statuses = [
+                    (NOT_ACKNOWLEDGED if next(refusals) else OK) if isinstance(one, tuple) else one
+                    for one in outcomes
+                ]
+                call.answer(reply_of(entries, statuses))
+
+        self._durable_log.run_when_durable(answer_all)
 
 
 def reply_of(entries: Sequence[AckMessageEntry], statuses: list[Status]) -> AckMessageResponse:
@@ -98,7 +103,8 @@ class Consuming:
         self.clients = clients
         self.config = clients.config
         self.renewal = Renewal(broker, self.is_member)
-        self.acks = AckBatch(broker.popping.revive_log)
+        self.durable_log = broker.popping.durable_log
+        self.acks = AckBatch(broker.popping)
         self._periodic_actions = PeriodicActions(broker.state.timers)
         clients.when_gone.append(self._client_gone)
         broker.popping.when_rewound.append(self.renewal.forget)

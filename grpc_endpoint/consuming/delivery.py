@@ -9,7 +9,7 @@ import logging
 import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import Refusal
-from pocketmq.broker.pop.ack_handlers import acknowledge, change_message_invisible_time, store_ack
+from pocketmq.broker.pop.ack_handlers import acknowledge, hide_message, store_ack
 from pocketmq.broker.pop.revive_log import AckedMessage
 from pocketmq.broker.sending.retry_handlers import consumer_send_msg_back
 from pocketmq.broker.storing.records import record_at
@@ -75,8 +75,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
                 invisible_time=invisible_ms,
                 suspend=is_suspended,
             )
-            call = BrokerCall.of_server(request.code)
-            reply = change_message_invisible_time(self.broker.popping, request, call)
+            reply = hide_message(self.broker.popping, request, SERVER_PEER)
         except Refusal as error:
             _log.info("%s of %s stays as it is: %s", handle, self.group, error)
             return None

@@ -220,7 +220,7 @@ def _store(producing: Producing, peer: GrpcPeer, given: _ToStore, answer_later: 
     if given.sys_flag & flags.TRANSACTION_PREPARED and not given.is_batch:
         position = placed.positions[0]
         producing.clients.transactions.remember(given.topic, transaction_id, offset, position)
-    if not sending.waits_for_durability and sending.topics not in sending.tables.unsaved:
+    if not sending.durable_log.is_awaited and sending.topics not in sending.tables.unsaved:
         return reply
     return _when_durable(producing, peer, reply, placed.end, text, answer_later)
 

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from msgspec import structs
+from pocketmq.broker.cluster.durable_log import DurableLog
 from pocketmq.broker.cluster.replication_master import ReplicationMaster
 from pocketmq.broker.delayed.delay_levels import DelayLevels
 from pocketmq.broker.network.dispatch import BROKER
 from pocketmq.broker.pop import ack_handlers
 from pocketmq.broker.pulling.pull import Pull
-from pocketmq.broker.sending import durable_answers
 from pocketmq.broker.tables.delay_table import DelayTable
 from pocketmq.broker.transactions.transaction_check import TransactionCheck
 from pocketmq.client.delivery.send_back import SendBack
@@ -73,12 +73,10 @@ def tables_are_not_forced() -> None:
 
 @mutation
 def answer_does_not_wait_for_the_disk() -> None:
-    call_when_copied = durable_answers._call_when_copied
+    def at_once(self: DurableLog, end: int, callback: Any) -> None:
+        self._call_when_copied(end, None, callback)
 
-    def at_once(sending: Any, end: int, ended: Any) -> None:
-        call_when_copied(sending, end, None, ended)
-
-    replace(durable_answers.call_when_durable, at_once)
+    DurableLog.call_when_durable = at_once  # type: ignore[method-assign]
 
 
 @mutation

@@ -43,7 +43,7 @@ async def test_answers_wait_for_the_disk_and_not_forever(
     seen = []
     for in_passes in (True, False):
         broker = make_broker(tmp_path / str(in_passes), VirtualClock(), emulate=emulate, store=settings)
-        broker.sending.disk_waiters._loop = loop = WallLoop()  # type: ignore[assignment]
+        broker.cluster.durable_log.disk_waiters._loop = loop = WallLoop()  # type: ignore[assignment]
         wire, answers = Wire(broker, in_passes=in_passes), []
         for number in range(3):
             await wire.exchange(sends(opaque=number))

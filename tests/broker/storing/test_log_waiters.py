@@ -25,7 +25,7 @@ def appended(broker: Broker) -> int:
 
 
 def waiters_of(broker: Broker, timeout_ms: int) -> LogWaiters:
-    waiters = broker.sending.disk_waiters
+    waiters = broker.cluster.durable_log.disk_waiters
     waiters._timeout_ms = lambda: timeout_ms
     return waiters
 

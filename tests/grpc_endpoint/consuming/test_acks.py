@@ -1,6 +1,7 @@
 """AckMessage, ChangeInvisibleDuration, ForwardMessageToDeadLetterQueue: handles first, changed, expired and forged."""
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.message.record import decode_records
 from pocketmq.store import VirtualClock
 
-from grpc_consumers import Consumers
+from broker_fakes import FakeLoop, close_broker, make_broker
+from grpc_calls import FakeStream
+from grpc_consumers import Consumers, turns
 
 PX = "org.apache.rocketmq.proxy.common.ProxyException: "
 EXPIRED = (Code.INVALID_RECEIPT_HANDLE, f"{PX}receipt handle is expired")
@@ -59,6 +62,38 @@ async def test_acks_of_one_pass_are_stored_by_one_append(
     assert appends == [2], "acks of one receive are one record"
     consumers.pass_time(16)
     assert consumers.receive().bodies == []
+
+
+async def test_answers_wait_until_the_disk_has_what_they_stored(
+    tmp_path: Path, clock: VirtualClock, loop: FakeLoop
+) -> None:
+    """SYNC_FLUSH."""
+    broker = make_broker(tmp_path / "store", clock, loop=loop, store={"flush_disk_type": "SYNC_FLUSH"})
+    consumers = Consumers(broker, loop)
+    consumers.fill()
+    consumers.group("g")
+    consumers.announce("c1")
+    broker.store.flush_pass()
+    await turns()
+
+    async def after_the_flush(stream: FakeStream) -> FakeStream:
+        await turns()
+        assert not stream.is_ended
+        broker.store.flush_pass()
+        await turns()
+        assert stream.is_ended
+        return stream
+
+    asked = await after_the_flush(consumers.receive(invisible=10))
+    assert asked.bodies == ["m0", "m1", "m2", "m3"]
+    requests = consumers.ack(("id-m0", asked.handles[0])), consumers.change("id-m1", asked.handles[1], 20)
+    for stream in (*requests, consumers.give_up("id-m2", asked.handles[2])):
+        assert not stream.is_ended
+    broker.store.flush_pass()
+    await turns()
+    assert [stream.status[0] for stream in requests] == [Code.OK] * 2
+    consumers.consuming.stop()
+    close_broker(broker)
 
 
 async def test_what_a_request_makes_us_log_does_not_grow_with_its_entries(

@@ -1,0 +1,125 @@
+"""When a pop, an ack or a changed invisible time is answered under SYNC_FLUSH, and when offsets are saved.
+
+A pop moves the offset of its group; only its checkpoint in the log brings the messages again.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.network.dispatch import HELD
+from pocketmq.protocol.bodies.pop import BatchAck
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.requests.pop import BatchAckMessage, ChangeMessageInvisibleTime
+
+from broker.pop.pops import a_pop, an_ack, body_of, receipt
+from broker_fakes import (
+    Asked,
+    FakeConnection,
+    MakeBroker,
+    WallLoop,
+    as_asked,
+    ask,
+    send,
+    store_message,
+    turns,
+)
+
+
+@pytest.fixture
+async def syncing(broker_maker: MakeBroker) -> Broker:
+    broker = broker_maker(store={"flush_disk_type": "SYNC_FLUSH"})
+    broker.topics.update(TopicConfig(topic_name="orders", read_queue_nums=1, write_queue_nums=1))
+    for number in range(4):
+        store_message(broker, "orders", 0, f"m{number}".encode())
+    broker.store.flush_pass()
+    await turns()
+    return broker
+
+
+async def after_the_flush(broker: Broker, request: Any, body: bytes = b"") -> Asked:
+    """The answer, which comes with the flush and not before."""
+    connection = FakeConnection()
+    assert await send(broker, request, body, connection=connection) is HELD
+    await turns()
+    assert connection.late_answers == []
+    broker.store.flush_pass()
+    await turns()
+    (answer,) = connection.late_answers
+    return as_asked(answer)
+
+
+def a_change(answer: Asked) -> ChangeMessageInvisibleTime:
+    return ChangeMessageInvisibleTime(
+        consumer_group="g",
+        topic="orders",
+        queue_id=0,
+        extra_info=receipt(answer),
+        offset=0,
+        invisible_time=9000,
+    )
+
+
+async def test_a_pop_waits_for_its_checkpoint(syncing: Broker) -> None:
+    answer = await after_the_flush(syncing, a_pop())
+    assert (answer.code, answer.fields["msgOffsetInfo"]) == (0, "0 0 0,1,2,3")
+
+
+async def test_acks_and_changed_times_wait_for_their_records(syncing: Broker) -> None:
+    answer = await after_the_flush(syncing, a_pop())
+    assert (await after_the_flush(syncing, an_ack(answer, 0))).code == 0
+    times = {"pop_time": int(answer.fields["popTime"]), "invisible_time": 10_000}
+    batch = BatchAck(
+        consumer_group="g", topic="orders", retry="0", queue_id=0, revive_queue_id=0, bit_set=b"\x06", **times
+    )
+    assert (await after_the_flush(syncing, BatchAckMessage(), body_of(batch))).code == 0
+    assert (await after_the_flush(syncing, a_change(answer))).code == 0
+
+
+async def test_what_stores_nothing_waits_for_nothing(syncing: Broker) -> None:
+    ordered = await ask(syncing, a_pop(order=True))
+    assert ordered.code == 0
+    assert (await ask(syncing, a_change(ordered))).code == 0
+
+
+@pytest.mark.parametrize("request_of", [an_ack, lambda answer, _: a_change(answer)], ids=["ack", "change"])
+async def test_a_disk_that_takes_too_long_ends_the_wait(
+    syncing: Broker, request_of: Callable[[Asked, int], Any]
+) -> None:
+    """As in the official broker, which says SUCCESS then: the record is in the log."""
+    syncing.cluster.durable_log.disk_waiters._loop = loop = WallLoop()  # type: ignore[assignment]
+    popped = await after_the_flush(syncing, a_pop())
+    connection = FakeConnection()
+    assert await send(syncing, request_of(popped, 0), connection=connection) is HELD
+    loop.run_for(5)
+    (answer,) = connection.late_answers
+    assert as_asked(answer).code == 0
+
+
+@pytest.mark.parametrize("saves", ["now and then", "at the end"])
+async def test_no_offset_is_saved_before_the_log_is_forced(
+    broker_maker: MakeBroker, monkeypatch: pytest.MonkeyPatch, saves: str
+) -> None:
+    """ASYNC_FLUSH: else a power loss would keep the offset and lose the checkpoint."""
+    broker = broker_maker()
+    broker.topics.update(TopicConfig(topic_name="orders", read_queue_nums=1, write_queue_nums=1))
+    store_message(broker, "orders", 0, b"m0")
+    assert (await ask(broker, a_pop())).code == 0
+    store, save, seen = broker.store, broker.offsets.file.save, list[tuple[int, bytes]]()
+
+    def saved(text: bytes) -> None:
+        seen.append((store.flushed_position, text))
+        save(text)
+
+    monkeypatch.setattr(broker.offsets.file, "save", saved)
+    end = store.log_end
+    assert store.flushed_position < end
+    if saves == "at the end":
+        broker.close()
+    else:
+        next(one for one in broker.state.periodic() if one.name == "offsets").action()
+    ((forced, text),) = seen
+    assert forced == end
+    assert orjson.loads(text)["offsetTable"] == {"orders@g": {"0": 1}}
