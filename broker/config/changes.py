@@ -4,7 +4,9 @@
 
 As in the official servers, unknown keys and bad values are skipped but the answer is SUCCESS; the log names them. Any
 text but `true` makes a boolean key false, as there. A key with the trait `restart` appears in 26 and 319 and is written
-to the file, but takes effect at the next start. Mirrors `Configuration`.
+to the file, but takes effect at the next start. Values that a start refuses together, such as a slave without a number,
+hold until the broker stops and are not written; the official broker writes them and does not start again. Mirrors
+`Configuration`.
 """
 
 import logging
@@ -23,10 +25,11 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import StoreError
 from pocketmq.store.files.json_file import JsonFile
 
-from ..errors import Refusal
+from ..errors import Refusal, StartError
 from . import keys as config_keys
 from .broker_config import BrokerConfig
 from .keys import Config, Key
+from .loading import refuse_broken_start
 
 _log = logging.getLogger("pocketmq.config")
 
@@ -117,7 +120,9 @@ def write_changes(path: Path | None, accepted: dict[str, str]) -> None:
     if path is None or not accepted:
         return
     try:
-        text = decode_text(path.read_bytes()) if path.exists() else ""
-        JsonFile(path.resolve()).save(set_properties(text, accepted).encode())
-    except (OSError, PropertiesError, StoreError) as error:
+        former = decode_text(path.read_bytes()) if path.exists() else ""
+        text = set_properties(former, accepted)
+        refuse_broken_start(former, text, path)
+        JsonFile(path.resolve()).save(text.encode())
+    except (OSError, PropertiesError, StoreError, StartError) as error:
         _log.error("cannot write changed settings to %s: %s", path, error)

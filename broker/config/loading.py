@@ -54,6 +54,28 @@ def load_broker(
     return config
 
 
+def refuse_broken_start(former: str, changed: str, path: Path) -> None:
+    """Raise `StartError` if a broker would start with the former text of a file, but not with the changed one. Of a
+    name server's file each value is checked alone, by `keys.py`."""
+    known = config_keys.keys("broker")
+
+    def check(text: str) -> None:
+        config, settings = BrokerConfig(), []
+        for entry in parse_properties(text):
+            setting = Setting(entry.key, entry.value, f"{path}:{entry.line}")
+            key = known.get(entry.key)
+            if key is not None and key.verdict == "honoured":
+                apply(config, setting)
+                settings.append(setting)
+        _check(config, settings)
+
+    try:
+        check(former)
+    except StartError:
+        return  # it is completed by the command line
+    check(changed)
+
+
 def _tls_settings(settings: Sequence[Setting], default_file: str) -> Iterator[Setting]:
     """The TLS keys in the file that tls.config.file names; only the default file may be missing."""
     named = [setting.value for setting in settings if setting.key == "tls.config.file"]

@@ -13,6 +13,7 @@ import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import keys as config_keys
 from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.config.loading import load_broker
 from pocketmq.protocol.requests.admin import GetBrokerConfig, UpdateBrokerConfig
 from pocketmq.store import VirtualClock
 
@@ -165,6 +166,40 @@ async def test_unwritable_file_is_logged_and_the_change_applies(
     assert (await update(broker, "regionId=b")).code == 0
     assert broker.config.region_id == "b"
     assert "cannot write changed settings" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "brokerRole=SLAVE",
+        "brokerName=",
+        "brokerClusterName= ",
+        "metricCollectorMode=on",
+        "bindAddress=no host",
+    ],
+)
+async def test_what_the_next_start_would_refuse_is_not_written(
+    broker_maker: MakeBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture, change: str
+) -> None:
+    """The official broker writes `brokerRole=SLAVE`, and does not start again."""
+    path = tmp_path / "broker.conf"
+    path.write_text("regionId=a\n", encoding="utf-8")
+    broker = broker_maker(conf_file=path)
+    assert (await update(broker, f"{change}\nregionId=b")).code == 0
+    assert path.read_text(encoding="utf-8") == "regionId=a\n"
+    assert f"cannot write changed settings to {path}: " in caplog.text
+    load_broker(path)
+    await update(broker, "regionId=c")
+    assert path.read_text(encoding="utf-8") == "regionId=c\n"
+
+
+async def test_a_file_that_the_command_line_completes_is_written(
+    broker_maker: MakeBroker, tmp_path: Path
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("brokerRole=SLAVE\n", encoding="utf-8")
+    await update(broker_maker(conf_file=path), "regionId=b")
+    assert path.read_text(encoding="utf-8") == "brokerRole=SLAVE\nregionId=b\n"
 
 
 async def test_without_a_file_nothing_is_written(broker: Broker, tmp_path: Path) -> None:
