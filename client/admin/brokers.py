@@ -58,7 +58,10 @@ class AdminBrokers(AdminOffsets):
     async def update_broker_config(
         self, settings: Mapping[str, str], *, with_slaves: bool = False, **place: Unpack[Place]
     ) -> list[str]:
-        """Change settings of a broker, or of all masters of a cluster; the brokers that did (updateBrokerConfig)."""
+        """Change settings of a broker, or of all masters of a cluster; the brokers that answered (updateBrokerConfig).
+
+        A broker skips keys it does not know and values it cannot read, and answers with success; only its log says so.
+        """
         body = PropertiesText(set_properties("", settings))
         return await self._change(place, UpdateBrokerConfig(), body, with_slaves=with_slaves)
 

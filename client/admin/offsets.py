@@ -28,6 +28,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..arguments import checks_arguments
 from ..errors import Absence, NotOnline, RequestRefused
+from ..values.validators import check_group
 from .calls import one_address
 from .groups import AdminGroups
 
@@ -58,6 +59,7 @@ class AdminOffsets(AdminGroups):
         Without `topic` all topics it consumes. The brokers of the group's retry topic are asked, or if it does not
         exist those of the topic, or of `route_topic`, a cluster's name. `NotOnline` if the group has no offsets.
         """
+        check_group(group)
         topics = [retry_topic(group)]
         if topic is not None:
             topics += [topic, pop_retry_topic(topic, group, v2=True)]

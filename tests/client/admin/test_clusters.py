@@ -13,6 +13,7 @@ from pocketmq.client.errors import (
     NotReachable,
     RequestRefused,
     RouteNotFound,
+    ValidationFailed,
 )
 from pocketmq.client.producing.producer import Producer
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
@@ -191,6 +192,9 @@ async def test_lag_is_the_number_of_unconsumed_messages(admin: AdminClient, name
     await send(namesrv_addr, b"one", b"two")
     async with member(namesrv_addr, "billing", count=2):
         assert await admin.lag("billing") == 0
+        for blank in ("", " "):
+            with pytest.raises(ValidationFailed):
+                await admin.lag(blank, TOPIC)
     await send(namesrv_addr, b"three")
     stats = await admin.consume_stats("billing", TOPIC)
     assert (stats.total_diff, stats.offset_table[QUEUE].consumer_offset) == (1, 2)
