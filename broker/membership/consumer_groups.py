@@ -23,7 +23,7 @@ from typing import Final
 from pocketmq.protocol.bodies.client import SubscriptionData
 
 from ..network.dispatch import Peer
-from .client import Client
+from .client import Client, expire_clients
 
 _log = logging.getLogger("pocketmq.membership")
 
@@ -219,23 +219,20 @@ class ConsumerGroups:
             self._notify_members(group)
 
     def expire(self, now_ms: int) -> Generator[None]:
-        """Drop clients without heartbeat for 120 s and close their connections; due every 10 s. Yields after each
-        client."""
-        limit_ms = now_ms - self._expiry_ms
-        closing = set[Peer]()
-        for group in list(self._groups.values()):
-            for client in group.clients():
-                yield
-                connection = client.connection
-                if client.last_update_ms >= limit_ms or group.connections.get(connection) is not client:
-                    continue
-                if connection not in closing and not connection.closed:
-                    closing.add(connection)
-                    _log.warning(
-                        "consumer %r of %s sends no heartbeats: closing its connection", client, group.name
-                    )
-                self._remove(group, connection)
-                connection.close()
+        """Drop clients without heartbeat for 120 s and close their connections; due every 10 s."""
+
+        def is_member(name: str, client: Client) -> bool:
+            group = self._groups.get(name)
+            return group is not None and group.connections.get(client.connection) is client
+
+        groups = list(self._groups.values())
+        return expire_clients(
+            "consumer",
+            ((group.name, client) for group in groups for client in group.clients()),
+            now_ms - self._expiry_ms,
+            is_member,
+            lambda name, client: self._remove(self._groups[name], client.connection),
+        )
 
     def _remove(self, group: ConsumerGroup, connection: Peer) -> None:
         group.connections.pop(connection, None)

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Collection, Generator
 
 from ..network.dispatch import Peer
-from .client import Client
+from .client import Client, expire_clients
 from .consumer_groups import CHANNEL_EXPIRED_MS
 
 _log = logging.getLogger("pocketmq.membership")
@@ -91,23 +91,21 @@ class ProducerGroups:
             self._forget_client_id(client_id, connection)
 
     def expire(self, now_ms: int) -> Generator[None]:
-        """Drop clients without heartbeat for 120 s and close their connections; due every 10 s. Yields after each
-        client."""
-        limit_ms = now_ms - self._expiry_ms
-        closing = set[Peer]()
-        for group, members in list(self._groups.items()):
-            for client in list(members.values()):
-                yield
-                if client.last_update_ms >= limit_ms or members.get(client.connection) is not client:
-                    continue
-                if client.connection not in closing and not client.connection.closed:
-                    closing.add(client.connection)
-                    _log.warning(
-                        "producer %r of %s sends no heartbeats: closing its connection", client, group
-                    )
-                self._remove(group, members, client.connection)
-                self._drop_if_empty(group, members)
-                client.connection.close()
+        """Drop clients without heartbeat for 120 s and close their connections; due every 10 s."""
+
+        def drop(group: str, client: Client) -> None:
+            members = self._groups[group]
+            self._remove(group, members, client.connection)
+            self._drop_if_empty(group, members)
+
+        groups = list(self._groups.items())
+        return expire_clients(
+            "producer",
+            ((group, client) for group, members in groups for client in list(members.values())),
+            now_ms - self._expiry_ms,
+            lambda group, client: self._groups.get(group, {}).get(client.connection) is client,
+            drop,
+        )
 
     def _remove(self, group: str, members: dict[Peer, Client], connection: Peer) -> None:
         if members.pop(connection, None) is None:
