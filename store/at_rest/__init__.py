@@ -9,4 +9,5 @@ queue_records.py the records of one queue, as the log holds them
 check_queues.py  every unit against its record, every record against its unit
 check_index.py   the index, and the marks of the checkpoint
 check_tables.py  the tables, and offsets ahead of their queue
+check_timer.py   the timer's files
 """

@@ -5,6 +5,7 @@
     index        headers, and every entry points to a record
     checkpoint   no mark ahead of the log
     config       tables are JSON (or their backups); no stored offset is ahead of its queue
+    timer        its log is as long as its mark says
 
 `check_store` returns a `Report`; a finding is damage (a start repairs or refuses it, or readers would miss something)
 or a remark. Not here: the words and the exit code, which are the command's (`pocketmq store check`).
@@ -20,6 +21,7 @@ from .check_index import IndexCheck
 from .check_log import LogCheck
 from .check_queues import QueueCheck
 from .check_tables import TableCheck
+from .check_timer import check_timer
 from .findings import Findings, Report
 from .segments import Segments, refuse_open_store
 
@@ -49,6 +51,7 @@ def check_store(
     index_check.index()
     index_check.checkpoint()
     tables.run(log_check.records, queue_check.ends)
+    check_timer(root, findings)
     if not findings.report.clean:
         findings.remark(
             root / layout.ABORT,

@@ -70,6 +70,9 @@ class TableCheck:
             (path, "it would use the backup"),
             (path.with_name(path.name + layout.BACKUP_ENDING), ""),
         ):
+            if candidate.is_dir():
+                self._findings.damage(candidate, "is a folder", "it would refuse")
+                return None
             if not candidate.exists() or not candidate.stat().st_size:
                 continue
             try:

@@ -16,6 +16,8 @@ from pocketmq.store.at_rest.check import check_store
 from pocketmq.store.at_rest.contents import StoreContents
 from pocketmq.store.at_rest.findings import Report
 from pocketmq.store.at_rest.queue_records import QueueRecords
+from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint, write_timer_checkpoint
+from pocketmq.store.timer.timer_log import UNIT_BYTES
 
 LOOK = """
 import sys
@@ -153,6 +155,33 @@ def test_a_table_that_says_what_cannot_be_is_named(root, table, text, what):
 def test_every_table_that_a_start_reads_is_read(root, name):
     (root / "config" / name).write_text('{"timingCount":{"orders":{"count":')
     assert_found(root, f"{name}: is damaged")
+
+
+@pytest.mark.parametrize(
+    ("log_bytes", "found"),
+    [
+        (208, []),
+        (104, []),
+        (100, ["timerlog: ends at 100, timercheck says 104"]),
+        (None, ["timerlog: ends at 0, timercheck says 104"]),
+    ],
+)
+def test_a_timer_log_that_lacks_what_was_forced_is_named(root, log_bytes, found):
+    mark = TimerCheckpoint(last_timer_log_flush_position=2 * UNIT_BYTES)
+    write_timer_checkpoint(root / "config" / "timercheck", mark)
+    if log_bytes is not None:
+        (root / "timerlog").mkdir()
+        (root / "timerlog" / f"{0:020}").write_bytes(bytes(log_bytes))
+    assert damages(check_store(root)) == found
+
+
+@pytest.mark.parametrize("name", ["timerwheel", "config/timercheck", "config/topics.json"])
+def test_a_folder_in_the_place_of_a_file_is_named(root, name):
+    path = root / name
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    (found,) = [one for one in damages(check_store(root)) if one.startswith(path.name) or name in one]
+    assert "folder" in found or "directory" in found
 
 
 def test_what_is_missing_is_named(root):
