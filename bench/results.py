@@ -168,14 +168,13 @@ def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def replaced(document: str, made: str, marks: tuple[str, str] = (BEGIN, END)) -> str:
+def replaced(document: str, new_table: str) -> str:
     """The document with the text between its two marks replaced; ValueError if a mark is missing."""
-    first, last = marks
-    head, begin, rest = document.partition(first)
-    _, end, tail = rest.partition(last)
+    head, begin, rest = document.partition(BEGIN)
+    _, end, tail = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"the document must hold the line {first!r} and after it {last!r}")
-    return f"{head}{first}\n\n{made}\n\n{last}{tail}"
+        raise ValueError(f"the document must hold the line {BEGIN!r} and after it {END!r}")
+    return f"{head}{BEGIN}\n\n{new_table}\n\n{END}{tail}"
 
 
 def main() -> None:

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from .results import replaced
-
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).with_name("scale.json")
 DOCUMENT = ROOT / "docs" / "scale.md"
@@ -136,9 +134,18 @@ def _values(points: Sequence[Point]) -> str:
     return " / ".join(f"{one.value:,.0f}" if one.value >= 100 else f"{one.value:.1f}" for one in points)
 
 
+def replaced(document: str, made: str) -> str:
+    """The document with the text between its two marks replaced; ValueError if a mark is missing."""
+    head, begin, rest = document.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the document must hold the line {BEGIN!r} and after it {END!r}")
+    return f"{head}{BEGIN}\n\n{made}\n\n{END}{tail}"
+
+
 def update() -> None:
     """Write the tables of the newest run into the document."""
-    text = replaced(DOCUMENT.read_text(encoding="utf-8"), tables(read()), (BEGIN, END))
+    text = replaced(DOCUMENT.read_text(encoding="utf-8"), tables(read()))
     DOCUMENT.write_text(text, encoding="utf-8")
 
 
