@@ -60,14 +60,10 @@ def refuse_broken_start(former: str, changed: str, path: Path) -> None:
     known = config_keys.keys("broker")
 
     def check(text: str) -> None:
-        config, settings = BrokerConfig(), []
-        for entry in parse_properties(text):
-            setting = Setting(entry.key, entry.value, f"{path}:{entry.line}")
-            key = known.get(entry.key)
-            if key is not None and key.verdict == "honoured":
-                apply(config, setting)
-                settings.append(setting)
-        _check(config, settings)
+        # Only what can stop a start: a load warns of the other keys, and the admin's log would repeat it.
+        entries = (entry for entry in parse_properties(text) if entry.key in known)
+        options = [Setting(entry.key, entry.value, f"{path}:{entry.line}") for entry in entries]
+        load_broker(options=[setting for setting in options if known[setting.key].verdict == "honoured"])
 
     try:
         check(former)
