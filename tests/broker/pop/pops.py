@@ -8,6 +8,7 @@ from pocketmq.protocol.message.record import decode_records
 from pocketmq.protocol.message.topics import revive_topic
 from pocketmq.protocol.requests.pop import (
     AckMessage,
+    ChangeMessageInvisibleTime,
     PopMessage,
 )
 
@@ -38,6 +39,17 @@ def receipt(answer: Asked, start: int = 0) -> str:
 def an_ack(answer: Asked, offset: int, start: int = 0) -> AckMessage:
     text = receipt(answer, start)
     return AckMessage(consumer_group="g", topic="orders", queue_id=0, extra_info=text, offset=offset)
+
+
+def a_change(answer: Asked, offset: int = 0, invisible_time: int = 60_000) -> ChangeMessageInvisibleTime:
+    return ChangeMessageInvisibleTime(
+        consumer_group="g",
+        topic="orders",
+        queue_id=0,
+        extra_info=receipt(answer),
+        offset=offset,
+        invisible_time=invisible_time,
+    )
 
 
 def body_of(*acks: BatchAck) -> bytes:

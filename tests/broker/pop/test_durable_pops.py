@@ -12,9 +12,9 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.network.dispatch import HELD
 from pocketmq.protocol.bodies.pop import BatchAck
 from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.protocol.requests.pop import BatchAckMessage, ChangeMessageInvisibleTime
+from pocketmq.protocol.requests.pop import BatchAckMessage
 
-from broker.pop.pops import a_pop, an_ack, body_of, receipt
+from broker.pop.pops import a_change, a_pop, an_ack, body_of
 from broker_fakes import (
     Asked,
     FakeConnection,
@@ -49,17 +49,6 @@ async def after_the_flush(broker: Broker, request: Any, body: bytes = b"") -> As
     await turns()
     (answer,) = connection.late_answers
     return as_asked(answer)
-
-
-def a_change(answer: Asked) -> ChangeMessageInvisibleTime:
-    return ChangeMessageInvisibleTime(
-        consumer_group="g",
-        topic="orders",
-        queue_id=0,
-        extra_info=receipt(answer),
-        offset=0,
-        invisible_time=9000,
-    )
 
 
 async def test_a_pop_waits_for_its_checkpoint(syncing: Broker) -> None:

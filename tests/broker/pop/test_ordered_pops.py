@@ -6,10 +6,9 @@ import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.pop.ordered_pops import FORGOTTEN_AFTER_MS
 from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.protocol.requests.pop import ChangeMessageInvisibleTime
 from pocketmq.store import VirtualClock
 
-from broker.pop.pops import popped, receipt
+from broker.pop.pops import a_change, popped
 from broker_fakes import ask, store_message
 
 
@@ -18,14 +17,7 @@ async def test_each_message_in_flight_may_get_more_time(
     filled: Broker, clock: VirtualClock, offset: int
 ) -> None:
     answer, _ = await popped(filled, order=True, max_msg_nums=2)
-    change = ChangeMessageInvisibleTime(
-        consumer_group="g",
-        topic="orders",
-        queue_id=0,
-        extra_info=receipt(answer),
-        offset=offset,
-        invisible_time=60_000,
-    )
+    change = a_change(answer, offset)
     clock.advance(1000)
     changed = await ask(filled, change)
     assert changed.fields["popTime"] == answer.fields["popTime"]

@@ -19,14 +19,13 @@ from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.record import decode_records
 from pocketmq.protocol.requests.pop import (
     BatchAckMessage,
-    ChangeMessageInvisibleTime,
     Notification,
     PollingInfo,
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import VirtualClock
 
-from broker.pop.pops import a_pop, an_ack, bodies, body_of, pass_time, popped, receipt
+from broker.pop.pops import a_change, a_pop, an_ack, bodies, body_of, pass_time, popped
 from broker_fakes import Asked, FakeConnection, FakeLoop, as_asked, ask, connect, send, store_message, turns
 
 
@@ -113,14 +112,7 @@ async def test_a_batch_with_more_acks_than_a_pop_delivers_has_no_effect(
 
 async def test_more_time_is_given_to_one_message(filled: Broker, clock: VirtualClock, loop: FakeLoop) -> None:
     answer, _ = await popped(filled, max_msg_nums=1)
-    change = ChangeMessageInvisibleTime(
-        consumer_group="g",
-        topic="orders",
-        queue_id=0,
-        extra_info=receipt(answer),
-        offset=0,
-        invisible_time=60_000,
-    )
+    change = a_change(answer)
     clock.advance(1000)
     changed = await ask(filled, change)
     assert changed.fields["popTime"] == str(clock.now_ms())
@@ -266,14 +258,7 @@ async def test_without_an_entry_an_ack_moves_the_group_over_no_other_message(fil
 
 async def test_the_time_of_a_message_that_is_not_in_flight_is_not_kept(filled: Broker) -> None:
     answer, _ = await popped(filled, order=True, max_msg_nums=2)
-    change = ChangeMessageInvisibleTime(
-        consumer_group="g",
-        topic="orders",
-        queue_id=0,
-        extra_info=receipt(answer),
-        offset=3,
-        invisible_time=60_000,
-    )
+    change = a_change(answer, 3)
     assert (await ask(filled, change)).code == 0
     info = filled.popping.ordered_pops._find("orders", "g", 0)
     assert info is not None
