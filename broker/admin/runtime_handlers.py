@@ -41,7 +41,7 @@ _POOL_CAPACITIES: Final = {
     "pullThreadPoolQueue": 100_000,
     "queryThreadPoolQueue": 20_000,
 }
-_POOL_CAPACITIES_5: Final = {"litePullThreadPoolQueue": 100_000, "ackThreadPoolQueue": 100_000}
+_POOL_CAPACITIES_5: Final = {"litePullThreadPoolQueue": 100_000}
 _NO_LIMIT: Final = 2_147_483_647
 
 
@@ -217,11 +217,12 @@ def _day_totals(broker: Broker) -> dict[str, str]:
 
 
 def _pools(broker: Broker) -> dict[str, str]:
-    """Thread pools, whose queues are empty: the loop iteration that reads a request also handles it. Only stored sends
-    may wait, for the disk or for slaves."""
+    """Thread pools, whose queues are empty: the loop iteration that reads a request also handles it. Only answers about
+    what is stored may wait, for the disk or for slaves."""
     capacities = dict(_POOL_CAPACITIES)
     if broker.config.is_5:
         capacities |= _POOL_CAPACITIES_5
+        capacities["ackThreadPoolQueue"] = broker.config.ack_thread_pool_queue_capacity
     capacities["sendThreadPoolQueue"] = broker.config.send_thread_pool_queue_capacity
     capacities["pullThreadPoolQueue"] = broker.config.pull_thread_pool_queue_capacity
     info = {"EndTransactionQueueSize": "0", "EndTransactionThreadPoolQueueCapacity": "100000"}
@@ -230,6 +231,8 @@ def _pools(broker: Broker) -> dict[str, str]:
         info[f"{pool}Capacity"] = str(capacity)
         info[f"{pool}HeadWaitTimeMills"] = "0"
     info["sendThreadPoolQueueSize"] = str(broker.sending.waiting_sends)
+    if broker.config.is_5:
+        info["ackThreadPoolQueueSize"] = str(broker.cluster.durable_log.waiting)
     return info
 
 

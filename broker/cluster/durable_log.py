@@ -4,13 +4,19 @@ Mirrors CommitLog.handleDiskFlushAndHA. Owned by the event loop.
 """
 
 from collections.abc import Callable
+from typing import Final
 
+from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import PutStatus
 
+from ..errors import OVERLOAD, Refusal
 from ..network.dispatch import HELD, Answer, Call, Held
 from ..state.broker_state import BrokerState
 from ..storing.log_waiters import LogWaiters
 from .replication_master import ReplicationMaster
+
+MAX_WAITING_BYTES: Final = 64 << 20
+"""Of popped messages whose answers wait; one more pop may follow."""
 
 OnDurable = Callable[[PutStatus | None], None]
 """Called with None, or with what went wrong; the bytes are in the log all the same."""
@@ -23,6 +29,10 @@ class DurableLog:
         store = state.config.store
         self.is_awaited = store.flush_disk_type == "SYNC_FLUSH" or store.broker_role == "SYNC_MASTER"
         """Whether answers may have to wait for the disk or for slaves."""
+        self.waiting = 0
+        """Pops, acks and changed invisible times that are stored and wait."""
+        self._waiting_bytes = 0
+        self._config = state.config
         self._store = state.store
         self._is_forced = store.flush_disk_type == "SYNC_FLUSH"
         self._replication = replication
@@ -45,19 +55,36 @@ class DurableLog:
 
         self.disk_waiters.add(end, wait_for_slaves)
 
-    def run_when_durable(self, action: Callable[[], None]) -> None:
+    def check_room(self) -> None:
+        """Asked before a request stores records of its own. Raises `Refusal` while as many answers wait as
+        ackThreadPoolQueueCapacity says, or `MAX_WAITING_BYTES` of messages in them."""
+        is_full = self.waiting >= self._config.ack_thread_pool_queue_capacity
+        if is_full or self._waiting_bytes >= MAX_WAITING_BYTES:
+            raise Refusal(ResponseCode.SYSTEM_BUSY, OVERLOAD)
+
+    def run_when_durable(self, action: Callable[[], None], answers: int = 1, size: int = 0) -> None:
         """Run it once all that was appended so far is durable, or the wait for that has failed; at once where nothing
-        is awaited. So the official broker answers a request that stores records of its own."""
-        if self.is_awaited:
-            self.call_when_durable(self._store.log.end, lambda _: action())
-        else:
+        is awaited. So the official broker answers a request that stores records of its own. Until then so many
+        `answers` with so many bytes count as waiting."""
+        if not self.is_awaited:
             action()
+            return
+        self.waiting += answers
+        self._waiting_bytes += size
+
+        def run(_: PutStatus | None) -> None:
+            self.waiting -= answers
+            self._waiting_bytes -= size
+            action()
+
+        self.call_when_durable(self._store.log.end, run)
 
     def answer_when_durable(self, call: Call, answer: Answer) -> Answer | Held:
         """The answer, or HELD if `run_when_durable` sends it later."""
         if not self.is_awaited:
             return answer
-        self.run_when_durable(lambda: call.answer(answer))
+        size = sum(map(len, answer.body)) if isinstance(answer.body, list) else 0
+        self.run_when_durable(lambda: call.answer(answer), size=size)
         return HELD
 
     def _call_when_copied(self, end: int, failure: PutStatus | None, callback: OnDurable) -> None:

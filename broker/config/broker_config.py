@@ -80,6 +80,8 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     """Sends before this time (ms since 1970) are refused."""
     send_thread_pool_queue_capacity: int = 10_000
     """Official: the length of the send pool's queue. Here: how many stored sends may wait for disk or slaves."""
+    ack_thread_pool_queue_capacity: int = 100_000
+    """Likewise, for pops, acks and changed invisible times."""
 
     # -- transactions, request-reply, timed messages
     reject_transaction_message: bool = False

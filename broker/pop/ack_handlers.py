@@ -45,6 +45,7 @@ MAX_NAMES_LENGTH: Final = 1024
 def ack_message(popping: Popping, request: AckMessage, call: Call) -> Held | None:
     """Acknowledge the message at `offset`: the acks of a pass are stored together, then answered."""
     peer, offset = call.connection.peer, request.offset
+    popping.durable_log.check_room()
     _check_place(popping, request.topic, request.queue_id, offset, peer)
     receipt = parse_receipt_of_ack(request.extra_info)
     pop = _pop_of(request.topic, request.consumer_group, request.queue_id, receipt)
@@ -57,6 +58,7 @@ def acknowledge(popping: Popping, topic: str, group: str, receipt: Receipt, peer
     """Acknowledge the message of a whole receipt; `topic` holds it. The caller stores the ack, perhaps with others, by
     `revive_log.put_acks`; `None` if there is nothing to store. Raises `Refusal`."""
     queue_id, offset = receipt.queue_id, receipt.offset
+    popping.durable_log.check_room()
     _check_place(popping, topic, queue_id, offset, peer)
     pop = _pop_of(topic, group, queue_id, receipt)
     return (pop, offset) if _acknowledge(popping, pop, (offset,), peer) else None
@@ -74,6 +76,7 @@ def batch_ack_message(
     popping: Popping, request: BatchAckMessage, call: CallWithBody[BatchAckMessageRequestBody]
 ) -> Held:
     """Acknowledge many messages, even of several queues."""
+    popping.durable_log.check_room()
     body = call.read_body() if call.body else BatchAckMessageRequestBody()
     if not body.acks:
         raise Refusal(ResponseCode.NO_MESSAGE, "")
@@ -110,6 +113,7 @@ def hide_message(
 ) -> ChangeMessageInvisibleTimeReply | None:
     """Hide a message for a new invisible time; `None` if it is consumed in order already. Raises `Refusal`."""
     topic, queue_id, offset = request.topic, request.queue_id, request.offset
+    popping.durable_log.check_room()
     _check_topic_and_queue(popping, topic, queue_id, peer)
     if not popping.store.min_offset(topic, queue_id) <= offset < popping.store.max_offset(topic, queue_id):
         raise Refusal(ResponseCode.NO_MESSAGE, "")

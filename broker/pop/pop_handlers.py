@@ -120,6 +120,7 @@ def _check(
     popping: Popping, request: PopMessage, call: Call, age_ms: int
 ) -> tuple[TopicConfig, SubscriptionGroupConfig]:
     config = popping.config
+    popping.durable_log.check_room()
     if age_ms - request.poll_time > LATE_MS:
         remark = f"the broker[{config.broker_ip1}] pop message is timeout too much"
         raise Refusal(ResponseCode.POLLING_TIMEOUT, remark)

@@ -222,7 +222,7 @@ class ReviveLog:
             for call, answer in answers:
                 call.answer(answer)
 
-        self._durable_log.run_when_durable(answer_all)
+        self._durable_log.run_when_durable(answer_all, len(answers))
 
     def put_records(self, records: Sequence[ReviveRecord]) -> list[Refusal | None]:
         """Store records in their order, in one append; of each, why it was refused."""

@@ -96,6 +96,7 @@ def forward_message_to_dead_letter_queue(
         text = f"the message at position {delivered.handle.position} is not the one of the receipt handle"
         raise RpcRefused(Code.INVALID_RECEIPT_HANDLE, text)
     try:
+        consuming.durable_log.check_room()
         delivered.make_dead_letter(request.message_id)
     except Refusal as refusal:
         status = Status(code=code_of(refusal.code), message=refusal.remark or str(refusal.code))

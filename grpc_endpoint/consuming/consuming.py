@@ -74,7 +74,7 @@ class AckBatch:
                 ]
                 call.answer(reply_of(entries, statuses))
 
-        self._durable_log.run_when_durable(answer_all)
+        self._durable_log.run_when_durable(answer_all, len(gathered))
 
 
 def reply_of(entries: Sequence[AckMessageEntry], statuses: list[Status]) -> AckMessageResponse:

@@ -3,12 +3,13 @@
 A pop moves the offset of its group; only its checkpoint in the log brings the messages again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import orjson
 import pytest
 from pocketmq.broker.broker import Broker
+from pocketmq.broker.cluster import durable_log
 from pocketmq.broker.network.dispatch import HELD
 from pocketmq.protocol.bodies.pop import BatchAck
 from pocketmq.protocol.bodies.topic_config import TopicConfig
@@ -87,6 +88,44 @@ async def test_a_disk_that_takes_too_long_ends_the_wait(
     assert as_asked(answer).code == 0
 
 
+async def test_only_so_many_wait_for_the_disk(broker_maker: MakeBroker) -> None:
+    broker = broker_maker(store={"flush_disk_type": "SYNC_FLUSH"}, ack_thread_pool_queue_capacity=1)
+    broker.topics.update(TopicConfig(topic_name="orders", read_queue_nums=1, write_queue_nums=1))
+    store_message(broker, "orders", 0, b"m0")
+    broker.store.flush_pass()
+    await turns()
+    popped = await after_the_flush(broker, a_pop())
+    connection = FakeConnection()
+    assert await send(broker, an_ack(popped, 0), connection=connection) is HELD
+    await turns()
+    end = broker.store.log_end
+    body = body_of(BatchAck(consumer_group="g", topic="orders", retry="0", queue_id=0, bit_set=b"\x01"))
+    refused = [
+        await ask(broker, a_pop()),
+        await ask(broker, an_ack(popped, 0)),
+        await ask(broker, a_change(popped)),
+        await ask(broker, BatchAckMessage(), body),
+    ]
+    busy = (2, "[OVERLOAD]system busy, start flow control for a while")
+    assert [(answer.code, answer.remark) for answer in refused] == [busy] * 4
+    assert broker.store.log_end == end
+    broker.store.flush_pass()
+    await turns()
+    assert len(connection.late_answers) == 1
+    assert (await after_the_flush(broker, an_ack(popped, 0))).code == 0
+
+
+async def test_only_so_many_popped_bytes_wait_for_the_disk(
+    syncing: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(durable_log, "MAX_WAITING_BYTES", 1)
+    assert await send(syncing, a_pop(max_msg_nums=1), connection=FakeConnection()) is HELD
+    assert (await ask(syncing, a_pop(max_msg_nums=1))).code == 2
+    syncing.store.flush_pass()
+    await turns()
+    assert (await after_the_flush(syncing, a_pop(max_msg_nums=1))).code == 0
+
+
 @pytest.mark.parametrize("saves", ["now and then", "at the end"])
 async def test_no_offset_is_saved_before_the_log_is_forced(
     broker_maker: MakeBroker, monkeypatch: pytest.MonkeyPatch, saves: str
@@ -98,7 +137,8 @@ async def test_no_offset_is_saved_before_the_log_is_forced(
     assert (await ask(broker, a_pop())).code == 0
     store, save, seen = broker.store, broker.offsets.file.save, list[tuple[int, bytes]]()
 
-    def saved(text: bytes) -> None:
+    def saved(pieces: Iterable[bytes]) -> None:
+        text = b"".join(pieces)
         seen.append((store.flushed_position, text))
         save(text)
 
