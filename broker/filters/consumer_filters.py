@@ -22,7 +22,7 @@ from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
 from pocketmq.store.files.json_file import MAX_FILE_BYTES
 
-from ..tables.json_table import JsonTable
+from ..tables.json_table import JsonTable, TextOf
 from .bloom_filter import BloomFilter, BloomFilterData
 from .sql_filter import MAX_EXPRESSION, ExpressionRefused, SqlFilter, compile_expression
 
@@ -174,7 +174,7 @@ class ConsumerFilters(JsonTable):
 
     # --- text
 
-    def snapshot(self) -> Callable[[], bytes] | None:
+    def snapshot(self) -> TextOf | None:
         self.clean()
         return super().snapshot()
 

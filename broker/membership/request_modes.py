@@ -15,8 +15,8 @@ from pocketmq.protocol.bodies.client import (
 )
 from pocketmq.store import layout
 
-from ..tables.json_table import JsonTable
-from ..tables.table_text import MapText, file_text
+from ..tables.json_table import JsonTable, TextOf
+from ..tables.table_text import MapText, file_pieces
 
 MAX_MODES: Final = 100_000
 """Pairs of topic and group; a request for more is refused."""
@@ -30,7 +30,7 @@ class RequestModes(JsonTable):
 
     def __init__(self, config_folder: Path, now_ms: Callable[[], int]) -> None:
         super().__init__(config_folder / layout.REQUEST_MODES, now_ms)
-        self._text = MapText(is_cached=False)
+        self._text = MapText(dict.copy)
         self._modes: dict[str, dict[str, SetMessageRequestModeRequestBody]] = {}
 
     @property
@@ -62,11 +62,11 @@ class RequestModes(JsonTable):
 
     def to_json(self, *, pretty: bool = False) -> bytes:
         """The text of the file, which has one form only."""
-        return self._frozen()()
+        return b"".join(self._frozen()())
 
-    def _frozen(self) -> Callable[[], bytes]:
+    def _frozen(self) -> TextOf:
         modes = self._modes.copy()
-        return lambda: file_text({"messageRequestModeMap": self._text.of(modes)})
+        return lambda: file_pieces({"messageRequestModeMap": self._text.pieces(modes)})
 
     def _read(self, stored: MessageRequestModeSerializeWrapper) -> None:
         self._modes = stored.message_request_mode_map

@@ -25,8 +25,8 @@ from pocketmq.store import layout
 from pocketmq.store.files.json_file import MAX_FILE_BYTES
 
 from ..state.broker_state import BrokerState
-from ..tables.json_table import JsonTable
-from ..tables.table_text import MapText, file_text
+from ..tables.json_table import JsonTable, TextOf
+from ..tables.table_text import MapText, file_pieces
 from ..time.timers import Timer
 
 
@@ -84,7 +84,7 @@ class OrderedPops(JsonTable):
         """`on_free` is called with topic, group and queue id when the time of a blocked queue is over."""
         super().__init__(state.folder / layout.CONSUMER_ORDER, state.clock.now_ms)
         self._state = state
-        self._text = MapText(is_cached=False)
+        self._text = MapText(dict.copy)
         self._table: dict[str, dict[int, OrderInfo]] = {}
         self._on_free = on_free
         self._alarms: dict[tuple[str, str, int], Timer] = {}
@@ -233,12 +233,16 @@ class OrderedPops(JsonTable):
 
     def to_json(self, *, pretty: bool = False) -> bytes:
         """The text of the file, which has one form only."""
-        return self._frozen()()
+        return b"".join(self._frozen()())
 
-    def _frozen(self) -> Callable[[], bytes]:
+    def _frozen(self) -> TextOf:
         table = self._table.copy()
-        return lambda: file_text(
-            {"orderInfoCount": len(table), "orderedConsumptionLevel": "QUEUE", "table": self._text.of(table)}
+        return lambda: file_pieces(
+            {
+                "orderInfoCount": len(table),
+                "orderedConsumptionLevel": "QUEUE",
+                "table": self._text.pieces(table),
+            }
         )
 
     def read_content(self, content: bytes) -> bool:

@@ -8,7 +8,8 @@ tests.
 
 import asyncio
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, TypeVar
 
@@ -16,7 +17,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import StoreError
 
 from ..errors import Refusal
-from ..tables.json_table import JsonTable
+from ..tables.json_table import JsonTable, TextOf
 
 _log = logging.getLogger("pocketmq.state")
 
@@ -24,6 +25,8 @@ SAVE_DELAY_SECONDS: Final = 0.01
 """Changes of a table within this time are saved together, and so are those made while it is being written."""
 RETRY_SECONDS: Final = 5.0
 """A table that could not be written is written again after this time."""
+REST_SECONDS: Final = 0.0001
+"""After each piece of a text, so that the event loop gets the interpreter: `sleep(0)` would often take it back."""
 
 UNSAVED_REMARK: Final = "the change holds until the broker stops, and is written once the disk accepts it"
 
@@ -155,7 +158,7 @@ class TableSaver:
             _run(callbacks, is_on_disk=is_on_disk)
 
         def write() -> None:
-            loop.call_soon_threadsafe(finish, _write(table, text_of))
+            loop.call_soon_threadsafe(finish, _write(table, lambda: _with_rests(text_of())))
 
         self._submit(write)
 
@@ -198,8 +201,14 @@ def _attempt(what: str, action: Callback) -> bool:
     return True
 
 
-def _write(table: JsonTable, text_of: Callable[[], bytes]) -> bool:
+def _write(table: JsonTable, text_of: TextOf) -> bool:
     is_on_disk = _attempt(str(table.file.path), lambda: table.file.save(text_of()))
     if not is_on_disk:
         table.dirty = True
     return is_on_disk
+
+
+def _with_rests(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    for piece in pieces:
+        yield piece
+        time.sleep(REST_SECONDS)

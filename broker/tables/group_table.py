@@ -19,8 +19,8 @@ from pocketmq.store import layout
 
 from ..config.broker_config import BrokerConfig
 from .attributes import GROUP_ATTRIBUTES
-from .json_table import ConfigTable
-from .table_text import file_text
+from .json_table import ConfigTable, TextOf
+from .table_text import file_pieces
 
 BUILT_IN_GROUPS: Final = (
     "TOOLS_CONSUMER",
@@ -144,14 +144,14 @@ class GroupTable(ConfigTable[SubscriptionGroupConfig]):
             data_version=self.data_version,
         )
 
-    def _frozen(self) -> Callable[[], bytes]:
+    def _frozen(self) -> TextOf:
         table, version = self._rows.copy(), self.data_version
         forbidden = {group: bits.copy() for group, bits in self._forbidden.items()}
-        return lambda: file_text(
+        return lambda: file_pieces(
             {
                 "dataVersion": version,
                 "forbiddenTable": forbidden,
-                "subscriptionGroupTable": self._text.of(table),
+                "subscriptionGroupTable": self._text.pieces(table),
             }
         )
 

@@ -5,7 +5,7 @@ A table is owned by the event-loop thread. Saving may be split, so that another 
 disk: `snapshot()` in the owner's thread, what it returns and `file.save()` in any other.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -24,6 +24,9 @@ from .attributes import Attribute, alter_attributes
 from .table_text import MapText
 
 ConfigT = TypeVar("ConfigT", TopicConfig, SubscriptionGroupConfig)
+
+TextOf = Callable[[], Iterable[bytes]]
+"""Makes the pieces of a file's text."""
 
 
 class JsonTable:
@@ -54,7 +57,7 @@ class JsonTable:
         """Read the file over the built-in content. False if there is no file. Raises StoreError."""
         return self.file.load(self.read_content) is not None
 
-    def snapshot(self) -> Callable[[], bytes] | None:
+    def snapshot(self) -> TextOf | None:
         """A function that makes the text to save; None if the file is up to date. Clears `dirty`: a caller that fails
         to save must set it again."""
         if not self.dirty:
@@ -62,11 +65,11 @@ class JsonTable:
         self.dirty = False
         return self._frozen()
 
-    def _frozen(self) -> Callable[[], bytes]:
+    def _frozen(self) -> TextOf:
         """A function that makes the text of the table as it is now, in any thread, one at a time. Large tables copy
         what it needs; small ones make the text at once."""
         text = self.to_json(pretty=True)
-        return lambda: text
+        return lambda: (text,)
 
     def persist(self) -> bool:
         """Save if something has changed since the last time; returns when it is on disk. Raises StoreError."""
@@ -116,7 +119,7 @@ class ConfigTable(JsonTable, Generic[ConfigT]):
     ) -> None:
         super().__init__(path, now_ms, on_change)
         self._config = config
-        self._text = MapText(is_cached=True)
+        self._text = MapText()
         self._rows: dict[str, ConfigT] = {}
 
     def find(self, name: str) -> ConfigT | None:
@@ -158,7 +161,7 @@ class ConfigTable(JsonTable, Generic[ConfigT]):
 
     def to_json(self, *, pretty: bool = False) -> bytes:
         """With `pretty` the file, else a body: of the reply to 21 in 4.x, or to 201."""
-        return self._frozen()() if pretty else self.copy().encode()
+        return b"".join(self._frozen()()) if pretty else self.copy().encode()
 
     def copy(self) -> Body:
         """The table as it is now: nobody changes the copy, so any thread can make its text."""

@@ -25,8 +25,8 @@ from pocketmq.protocol.message.topics import LMQ_PREFIX, is_lmq
 from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
 
-from .json_table import JsonTable
-from .table_text import ENTRIES_IN_A_SLICE, MapText, file_text
+from .json_table import JsonTable, TextOf
+from .table_text import ENTRIES_IN_A_SLICE, MapText, file_pieces
 
 NO_OFFSET: Final = -1
 SEPARATOR: Final = "@"
@@ -54,7 +54,11 @@ class OffsetTable(JsonTable):
         """Group to the topics that it has offsets for: the keys of `_offsets`, by group."""
         self._groups: dict[str, dict[str, None]] = {}
         """The same by topic."""
-        self._texts = {name: MapText(is_cached=False) for name in ("offsets", "groups", "pull offsets")}
+        self._texts = {
+            "offsetTable": MapText(dict.copy),
+            "groupTopicMap": MapText(list),
+            "pullOffsetTable": MapText(dict.copy),
+        }
         self._commit_count = 0
 
     # --- committed offsets
@@ -235,7 +239,7 @@ class OffsetTable(JsonTable):
     def to_json(self, *, pretty: bool = False) -> bytes:
         """Compact: the answer to 43, without the members that a 5.5.0 slave refuses. `pretty`: the file."""
         if pretty:
-            return self._frozen()()
+            return b"".join(self._frozen()())
         text = self.text()
         deque(text.parts(), maxlen=0)
         return text.whole()
@@ -248,21 +252,16 @@ class OffsetTable(JsonTable):
         """The members that hold the offsets."""
         return {"offsetTable": offsets}
 
-    def _frozen(self) -> Callable[[], bytes]:
+    def _frozen(self) -> TextOf:
         offsets, pull_offsets, version = self._offsets.copy(), self._pull_offsets.copy(), self.data_version
 
-        def text() -> bytes:
+        def text() -> Iterator[bytes]:
             # Every reader accepts quoted queue ids, even one that does not know the member that holds them.
-            tables = self._tables(offsets)
-            return file_text(
-                {
-                    **tables,
-                    "dataVersion": version,
-                    "offsetTable": self._texts["offsets"].of(tables["offsetTable"]),
-                    "groupTopicMap": self._texts["groups"].of(_group_topic_map(offsets)),
-                    "pullOffsetTable": self._texts["pull offsets"].of(pull_offsets),
-                }
-            )
+            # Nobody reads the groups' topics back, so they may be those of a moment later: a copy takes milliseconds.
+            groups = self._topics.copy()
+            tables = {**self._tables(offsets), "groupTopicMap": groups, "pullOffsetTable": pull_offsets}
+            large = {name: pieces.pieces(tables[name]) for name, pieces in self._texts.items()}
+            return file_pieces({**tables, "dataVersion": version, **large})
 
         return text
 
@@ -329,13 +328,3 @@ class OffsetText:
     def whole(self) -> bytes:
         tables = [b'"%b":{%b}' % (name.encode(), b",".join(texts)) for name, texts in self._texts.items()]
         return b'{"dataVersion":%b,%b}' % (fastjson.dumps(self._version), b",".join(tables))
-
-
-def _group_topic_map(keys: Iterable[str]) -> dict[str, list[str]]:
-    """The topics of each group in the keys of a copy."""
-    result: dict[str, list[str]] = {}
-    for key in keys:
-        topic, separator, group = key.partition(SEPARATOR)
-        if separator and SEPARATOR not in group:
-            result.setdefault(group, []).append(topic)
-    return result

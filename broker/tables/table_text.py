@@ -1,11 +1,13 @@
-"""The text of a table's file, made in slices, so that another thread may run in between.
+"""The text of a table's file, made in pieces, so that another thread may run in between.
 
 The thread that writes tables calls it with copies. Making the text of 100,000 topics takes most of a second, and all
-threads share one interpreter: after each slice the event loop gets its turn.
+threads share one interpreter: no piece takes longer than a millisecond or two, and the writer rests after each.
 """
 
-import time
-from collections.abc import Mapping
+from bisect import insort
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from heapq import merge
+from itertools import islice
 from typing import Any, Final
 
 from pocketmq.protocol.text import fastjson
@@ -13,55 +15,88 @@ from pocketmq.protocol.text import fastjson
 ENTRIES_IN_A_SLICE: Final = 100
 
 
-def file_text(members: Mapping[str, Any]) -> bytes:
-    """The pretty text of an object, as `fastjson.dumps` makes it; a member that is `bytes` is a text by itself."""
-    parts = [
-        b'\t"%b":%b' % (name.encode(), value if isinstance(value, bytes) else _dumps(value))
-        for name, value in sorted(members.items())
-        if value is not None
-    ]
-    return b"{\n" + b",\n".join(parts) + b"\n}"
+def file_pieces(members: Mapping[str, Any]) -> Iterator[bytes]:
+    """The pretty text of an object, as `fastjson.dumps` makes it; a member that is an iterator has pieces."""
+    separator = b"{\n"
+    for name, value in sorted(members.items()):
+        if value is not None:
+            yield b'%b\t"%b":' % (separator, name.encode())
+            if isinstance(value, Iterator):
+                yield from value
+            else:
+                yield _dumps(value)
+            separator = b",\n"
+    yield b"\n}"
 
 
 class MapText:
     """The text of one large map, a member of a file. It remembers the order of the keys, so that the next sorting is
-    quick, and with `is_cached` the text of each value, which must be immutable."""
+    quick, and the text of each value, which must be immutable. Values that their owner changes are not remembered, but
+    copied by `copy_of` before they are read."""
 
-    def __init__(self, *, is_cached: bool) -> None:
-        self._is_cached = is_cached
+    def __init__(self, copy_of: Callable[[Any], Any] | None = None) -> None:
+        self._copy_of = copy_of
         self._keys: list[str] = []
-        self._texts: dict[str, tuple[Any, bytes]] = {}
+        self._texts: dict[str, tuple[Any, bytes] | None] = {}
+        """Of the same keys."""
 
-    def of(self, table: Mapping[str, Any]) -> bytes:
-        """The text of the map. Values that are maps are copied first, because their owner changes them."""
-        known = dict.fromkeys(self._keys)
-        keys = [key for key in known if key in table]
-        keys += [key for key in table if key not in known]
-        keys.sort()
-        self._keys = keys
-        if not keys:
-            return b"{}"
-        parts = self._cached_parts(keys, table) if self._is_cached else _parts(keys, table)
-        return b"{" + b",".join(parts) + b"\n\t}"
+    def pieces(self, table: Mapping[str, Any]) -> Iterator[bytes]:
+        """The text of the map, whose keys stay as they are meanwhile; some pieces are empty."""
+        yield from self._sort_keys(table)
+        separator = b"{"
+        for keys in _slices(self._keys):
+            yield separator + (
+                self._known_text(keys, table) if self._copy_of is None else self._text(keys, table)
+            )
+            separator = b","
+        yield b"\n\t}" if self._keys else b"{}"
 
-    def _cached_parts(self, keys: list[str], table: Mapping[str, Any]) -> list[bytes]:
-        before, texts = self._texts, dict[str, tuple[Any, bytes]]()
-        for number, key in enumerate(keys):
-            value, known = table[key], before.get(key)
-            texts[key] = (value, _entries({key: value})) if known is None or known[0] is not value else known
-            if number % ENTRIES_IN_A_SLICE == 0:
-                time.sleep(0)
-        self._texts = texts
-        return [text for _, text in texts.values()]
+    def _sort_keys(self, table: Mapping[str, Any]) -> Iterator[bytes]:
+        """Without a new list of all keys where nearly all are known: each garbage collection would walk through it."""
+        texts, gone = self._texts, list[str]()
+        for keys in _slices(self._keys):
+            gone += [key for key in keys if key not in table]
+            yield b""
+        if gone:
+            self._keys = [key for key in self._keys if key in table]
+        for key in gone:
+            del texts[key]
+        added = list[list[str]]()
+        if len(texts) < len(table):
+            for keys in _slices(table):
+                added.append(sorted(key for key in keys if key not in texts))
+                yield b""
+        if sum(map(len, added)) <= ENTRIES_IN_A_SLICE:
+            for keys in added:
+                for key in keys:
+                    insort(self._keys, key)
+        else:
+            in_order = list[str]()
+            for keys in _slices(merge(self._keys, *filter(None, added))):
+                in_order += keys
+                yield b""
+            self._keys = in_order
+        for keys in added:
+            texts.update(dict.fromkeys(keys))
+
+    def _known_text(self, keys: list[str], table: Mapping[str, Any]) -> bytes:
+        texts = []
+        for key in keys:
+            value, known = table[key], self._texts.get(key)
+            if known is None or known[0] is not value:
+                known = self._texts[key] = (value, _entries({key: value}))
+            texts.append(known[1])
+        return b",".join(texts)
+
+    def _text(self, keys: list[str], table: Mapping[str, Any]) -> bytes:
+        assert self._copy_of is not None
+        return _entries({key: self._copy_of(table[key]) for key in keys})
 
 
-def _parts(keys: list[str], table: Mapping[str, Any]) -> list[bytes]:
-    parts = []
-    for first in range(0, len(keys), ENTRIES_IN_A_SLICE):
-        values = ((key, table[key]) for key in keys[first : first + ENTRIES_IN_A_SLICE])
-        parts.append(_entries({key: value.copy() if type(value) is dict else value for key, value in values}))
-        time.sleep(0)
-    return parts
+def _slices(keys: Iterable[str]) -> Iterator[list[str]]:
+    rest = iter(keys)
+    while found := list(islice(rest, ENTRIES_IN_A_SLICE)):
+        yield found
 
 
 def _entries(entries: dict[str, Any]) -> bytes:

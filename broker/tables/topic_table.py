@@ -20,8 +20,8 @@ from pocketmq.store import layout
 
 from ..config.broker_config import BrokerConfig
 from .attributes import TOPIC_ATTRIBUTES
-from .json_table import ConfigTable
-from .table_text import file_text
+from .json_table import ConfigTable, TextOf
+from .table_text import file_pieces
 
 READ_WRITE: Final = PERM_READ | PERM_WRITE
 READ_WRITE_INHERIT: Final = READ_WRITE | PERM_INHERIT
@@ -218,9 +218,9 @@ class TopicTable(ConfigTable[TopicConfig]):
             topic_config_table=self._rows.copy(), data_version=self.data_version
         )
 
-    def _frozen(self) -> Callable[[], bytes]:
+    def _frozen(self) -> TextOf:
         table, version = self._rows.copy(), self.data_version
-        return lambda: file_text({"dataVersion": version, "topicConfigTable": self._text.of(table)})
+        return lambda: file_pieces({"dataVersion": version, "topicConfigTable": self._text.pieces(table)})
 
     def _read(self, wrapper: TopicConfigSerializeWrapper) -> None:
         self._rows.update(wrapper.topic_config_table)

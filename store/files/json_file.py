@@ -19,7 +19,7 @@ import contextlib
 import logging
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -75,8 +75,9 @@ class JsonFile:
             os.replace(self.path, self.path.with_name(self.path.name + ".damaged"))
         return result
 
-    def save(self, content: bytes) -> None:
-        """Replace X; returns when it is on disk. May run in any thread, one call at a time.
+    def save(self, content: bytes | Iterable[bytes]) -> None:
+        """Replace X by this text, or by these pieces; returns when it is on disk. May run in any thread, one call at a
+        time.
 
         Raises OSError or DiskFailedError; X or X.bak then still holds the former content.
         """
@@ -84,7 +85,7 @@ class JsonFile:
         temporary = self.path.with_name(self.path.name + ".tmp")
         temporary.unlink(missing_ok=True)
         with open(temporary, "wb", opener=self._create) as file:
-            file.write(content)
+            file.writelines((content,) if isinstance(content, bytes) else content)
             file.flush()
             disk.force_file(file.fileno(), temporary)
         try:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -65,7 +65,7 @@ async def test_changes_that_follow_at_once_are_written_together(
     tables: TableSaver, groups: GroupTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writes: list[bytes] = []
-    monkeypatch.setattr(groups.file, "save", writes.append)
+    monkeypatch.setattr(groups.file, "save", lambda pieces: writes.append(b"".join(pieces)))
     for number in range(100):
         groups.find_or_create(f"g{number}")
     await saved(tables, groups)
@@ -115,8 +115,8 @@ async def test_what_a_failing_disk_refused_is_written_once_it_works_again(
     folder.write_bytes(b"a file where the folder should be")
     loop, written, save = asyncio.get_running_loop(), asyncio.Event(), groups.file.save
 
-    def observed(content: bytes) -> None:
-        save(content)
+    def observed(pieces: Iterable[bytes]) -> None:
+        save(pieces)
         loop.call_soon_threadsafe(written.set)
 
     monkeypatch.setattr(groups.file, "save", observed)
@@ -148,10 +148,10 @@ async def test_an_unforeseen_error_of_the_writer_ends_the_wait_and_is_tried_agai
     failures = [RuntimeError("made up")]
     save = groups.file.save
 
-    def fail_once(content: bytes) -> None:
+    def fail_once(pieces: Iterable[bytes]) -> None:
         if failures:
             raise failures.pop()
-        save(content)
+        save(pieces)
 
     monkeypatch.setattr(groups.file, "save", fail_once)
     groups.find_or_create("g1")
@@ -167,14 +167,14 @@ async def test_the_text_is_made_in_the_writers_thread_of_the_table_as_it_was(
     tables: TableSaver, groups: GroupTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads, texts = set[str](), list[bytes]()
-    of = MapText.of
+    pieces = MapText.pieces
 
-    def observed(self: MapText, table: dict[str, object]) -> bytes:
+    def observed(self: MapText, table: dict[str, object]) -> Iterator[bytes]:
         threads.add(threading.current_thread().name)
-        return of(self, table)
+        return pieces(self, table)
 
-    monkeypatch.setattr(MapText, "of", observed)
-    monkeypatch.setattr(groups.file, "save", texts.append)
+    monkeypatch.setattr(MapText, "pieces", observed)
+    monkeypatch.setattr(groups.file, "save", lambda pieces: texts.append(b"".join(pieces)))
     groups.find_or_create("g1")
     tables.save(groups)
     groups.find_or_create("g2")
@@ -190,8 +190,8 @@ async def test_changes_made_during_a_write_are_written_together(
 ) -> None:
     release, texts = threading.Event(), list[bytes]()
 
-    def slow(content: bytes) -> None:
-        texts.append(content)
+    def slow(pieces: Iterable[bytes]) -> None:
+        texts.append(b"".join(pieces))
         release.wait(WAIT_SECONDS)
 
     monkeypatch.setattr(groups.file, "save", slow)
