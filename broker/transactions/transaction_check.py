@@ -131,6 +131,8 @@ class TransactionCheck:
         self._producers = producers
         self._said = SaidOnce()
         self._task: asyncio.Task[None] | None = None
+        self._given_up: list[int] = []
+        """Offsets, in this round and queue."""
         self._ended_behind: dict[tuple[int, int], None] = {}
         """(queue id, offset) of half messages that ended after they were put back."""
         self._sent_ms: dict[tuple[int, int], int] = {}
@@ -205,12 +207,19 @@ class TransactionCheck:
             else:
                 break
         self._remember(queue_id, ops)
+        self._say_given_up(queue_id)
         for key in [key for key in self._sent_ms if key[0] == queue_id and key[1] < offset]:
             del self._sent_ms[key]
         if offset != half_begin:
             state.offsets.commit(HALF_TOPIC, CHECK_GROUP, queue_id, offset)
         if ops.passed != op_begin:
             state.offsets.commit(OP_HALF_TOPIC, CHECK_GROUP, queue_id, ops.passed)
+
+    def _say_given_up(self, queue_id: int) -> None:
+        given_up, self._given_up = self._given_up, []
+        if given_up:
+            text = "gave up %d half messages of queue %d, the first at %d: %s has them"
+            _log.warning(text, len(given_up), queue_id, given_up[0], CHECK_MAX_TIME_TOPIC)
 
     def _position(self, topic: str, queue_id: int, queue: ConsumeQueue | None) -> int:
         """The committed offset; the queue's minimum if there is none, or if it was deleted."""
@@ -326,7 +335,10 @@ class TransactionCheck:
         )
         place = real_place(properties.get(names.REAL_TOPIC), properties.get(names.REAL_QID))
         if place is None:
-            _log.error("half message at %d does not name its real topic and queue", half.queue_offset)
+            if self._said.first((group, "place")):
+                _log.error(
+                    "half message at %d of %.80s names no real topic and queue", half.queue_offset, group
+                )
             return
         text = encode_stored(properties, BUCKETS[is_5], is_5)
         message = msgspec.structs.replace(half, topic=place[0], queue_id=place[1], properties=text)
@@ -340,9 +352,7 @@ class TransactionCheck:
         if result.status is not PutStatus.PUT_OK:
             _log.error("cannot give up the half message at %d: %s", record.queue_offset, result.status.name)
             return False
-        _log.warning(
-            "gave up the half message at %d of group %s", record.queue_offset, properties.get(names.PGROUP)
-        )
+        self._given_up.append(record.queue_offset)
         self._half_messages.count_down(properties.get(names.REAL_TOPIC))
         return True
 

@@ -144,6 +144,17 @@ async def test_message_is_given_up_after_so_many_checks(broker: Broker, clock: V
     assert broker.transactions.open_count.count("T") == 0
 
 
+async def test_a_round_says_once_how_many_it_gave_up(
+    broker: Broker, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        await send_half(broker)
+    await check_later(broker, clock, 73 * HOUR_MS)
+    ((said),) = [record.message for record in caplog.records if "gave up" in record.message]
+    assert said.startswith("gave up 3 half messages of queue 0, the first at 0: ")
+    assert len(texts(broker, CHECK_MAX_TIME_TOPIC)) == 3
+
+
 async def test_message_older_than_the_log_is_given_up_without_a_check(
     broker: Broker, clock: VirtualClock
 ) -> None:
