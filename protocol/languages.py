@@ -8,22 +8,8 @@ import re
 from functools import cache
 from typing import Final
 
-LANGUAGES: Final = (
-    "JAVA",
-    "CPP",
-    "DOTNET",
-    "PYTHON",
-    "DELPHI",
-    "ERLANG",
-    "RUBY",
-    "OTHER",
-    "HTTP",
-    "GO",
-    "PHP",
-    "OMS",
-    "RUST",
-    "NODE_JS",
-)
+_LANGUAGES: Final = "JAVA CPP DOTNET PYTHON DELPHI ERLANG RUBY OTHER HTTP GO PHP OMS RUST NODE_JS"
+LANGUAGES: Final = tuple(_LANGUAGES.split())
 """Names in the order of their byte codes."""
 
 LANGUAGE_CODES: Final = {name: code for code, name in enumerate(LANGUAGES)}
@@ -41,24 +27,10 @@ V5_5_0: Final = 513
 HIGHER_VERSION: Final = 612
 
 _FIRST_VERSIONS: Final = (
-    "V3_0_0_SNAPSHOT",
-    "V3_0_0_ALPHA1",
-    "V3_0_0_BETA1",
-    "V3_0_0_BETA2",
-    "V3_0_0_BETA3",
-    "V3_0_0_BETA4",
-    "V3_0_0_BETA5",
-    "V3_0_0_BETA6_SNAPSHOT",
-    "V3_0_0_BETA6",
-    "V3_0_0_BETA7_SNAPSHOT",
-    "V3_0_0_BETA7",
-    "V3_0_0_BETA8_SNAPSHOT",
-    "V3_0_0_BETA8",
-    "V3_0_0_BETA9_SNAPSHOT",
-    "V3_0_0_BETA9",
-    "V3_0_0_FINAL",
+    "SNAPSHOT ALPHA1 BETA1 BETA2 BETA3 BETA4 BETA5 BETA6_SNAPSHOT BETA6 BETA7_SNAPSHOT BETA7 BETA8_SNAPSHOT BETA8 "
+    "BETA9_SNAPSHOT BETA9 FINAL"
 )
-"""Ordinals 0 to 15. From there on every release has two: SNAPSHOT and final."""
+"""Of V3_0_0: ordinals 0 to 15. From there on every release has two: SNAPSHOT and final."""
 
 
 @cache
@@ -69,7 +41,8 @@ def version_names() -> tuple[str, ...]:
     numbers += [f"V3_{minor}_{patch}" for minor in range(3, 10) for patch in range(1, 10)]
     numbers += [f"V{major}_{minor}_{patch}" for major in (4, 5) for minor in range(10) for patch in range(10)]
     later = [name for number in numbers for name in (f"{number}_SNAPSHOT", number)]
-    return (*_FIRST_VERSIONS, *later, "HIGHER_VERSION")
+    first = [f"V3_0_0_{name}" for name in _FIRST_VERSIONS.split()]
+    return (*first, *later, "HIGHER_VERSION")
 
 
 def version_name(ordinal: int) -> str:

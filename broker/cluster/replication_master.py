@@ -16,7 +16,7 @@ from socket import socket
 from typing import Final, Literal, cast
 
 from pocketmq.protocol.bodies.replication import HAConnectionRuntimeInfo
-from pocketmq.protocol.wire.ha_stream import ReportReader, encode_part_head
+from pocketmq.protocol.wire.ha_stream import PART_HEAD, ReportReader
 from pocketmq.store import PutStatus
 from pocketmq.store.config import DEFAULT_HA_PORT
 
@@ -256,7 +256,7 @@ class SlaveConnection(asyncio.Protocol):
             part = self._master.read(position)
             if part is None:
                 break
-            transport.writelines((encode_part_head(position, len(part)), part))
+            transport.writelines((PART_HEAD.pack(position, len(part)), part))
             position += len(part)
         if position == start:
             return
@@ -284,7 +284,7 @@ class SlaveConnection(asyncio.Protocol):
             )
             self._transport.abort()
         elif self._position is not None and (now - self._written_at) * 1000 > heartbeat_ms:
-            self._transport.write(encode_part_head(self._position, 0))
+            self._transport.write(PART_HEAD.pack(self._position, 0))
             self._written_at = now
 
     def runtime_info(self) -> HAConnectionRuntimeInfo:

@@ -16,7 +16,7 @@ from typing import Final, cast
 
 from pocketmq.protocol.bodies.replication import HAClientRuntimeInfo
 from pocketmq.protocol.errors import FrameError
-from pocketmq.protocol.wire.ha_stream import PartReader, encode_report
+from pocketmq.protocol.wire.ha_stream import REPORT, PartReader
 from pocketmq.store import StoreError
 
 from ..config.addresses import host_and_port
@@ -154,7 +154,7 @@ class MasterConnection(asyncio.Protocol):
 
     def _report(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(encode_report(self._store.replication.end))
+            self._transport.write(REPORT.pack(self._store.replication.end))
             self._reported_at = self._loop.time()
             self._wrote_ms = self._clock.now_ms()
 

@@ -14,13 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ..errors import BodyError
-from .flags import (
-    COMPRESSED,
-    COMPRESSION_LZ4,
-    COMPRESSION_MASK,
-    COMPRESSION_ZLIB,
-    COMPRESSION_ZSTD,
-)
+from .flags import COMPRESSED, COMPRESSION_LZ4, COMPRESSION_MASK, COMPRESSION_ZLIB, COMPRESSION_ZSTD
 
 DEFAULT_LEVEL: Final = 5
 """Official compressLevel, for zlib and zstd alike. LZ4 has no level."""

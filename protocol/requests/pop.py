@@ -11,9 +11,7 @@ from ..bodies.client import (
     QueryAssignmentResponseBody,
     SetMessageRequestModeRequestBody,
 )
-from ..bodies.pop import (
-    BatchAckMessageRequestBody,
-)
+from ..bodies.pop import BatchAckMessageRequestBody
 from ..wire.schema import Int, Long, NoReply, Reply, Request, field, request
 
 

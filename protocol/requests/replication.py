@@ -7,10 +7,7 @@ requests of tools (21, 201).
 from ..bodies.body import Text
 from ..bodies.broker import TimerCheckpointBytes, TimerMetricsSerializeWrapper
 from ..bodies.offsets import ConsumerOffsetSerializeWrapper
-from ..bodies.replication import (
-    EpochEntryCache,
-    HARuntimeInfo,
-)
+from ..bodies.replication import EpochEntryCache, HARuntimeInfo
 from ..wire.schema import Long, NoReply, Reply, Request, request
 
 

@@ -4,10 +4,7 @@ Topics as the name server knows them are in `name_server.py`.
 """
 
 from ..bodies.offsets import GroupList, QueryConsumeTimeSpanBody, TopicStatsTable
-from ..bodies.registration import (
-    TopicConfigAndMappingSerializeWrapper,
-    TopicConfigAndQueueMapping,
-)
+from ..bodies.registration import TopicConfigAndMappingSerializeWrapper, TopicConfigAndQueueMapping
 from ..bodies.routes import TopicList
 from ..bodies.topic_config import CreateTopicListRequestBody, TopicConfigSerializeWrapper
 from ..wire.schema import Int, NoReply, Reply, Request, field, request

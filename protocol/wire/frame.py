@@ -111,11 +111,8 @@ class FrameCutter:
             raise FrameError(
                 f"header of {word & 0xFFFFFF} bytes in a frame of {end - header_start + 4} bytes"
             )
-        decode = _DECODERS.get(word >> 24)
-        if decode is None:
-            raise FrameError(f"the serialize type must be 0 or 1, got {word >> 24}")
         header = view[header_start:body_start]
-        command = decode(header, view[body_start:end] if body_start < end else None)
+        command = decode_header(word >> 24, header, view[body_start:end] if body_start < end else None)
         if len(header) > MAX_FIELD_CHARACTERS and not command.flag & RESPONSE_FLAG:
             _check_fields(command)
         return command
@@ -132,12 +129,12 @@ _ENCODERS: Final = {JSON: encode_json_header, ROCKETMQ: encode_binary_header}
 """By serialize type."""
 
 
-def decode_header(serialize_type: int, header: memoryview) -> Command:
-    """The command of a header, without its body. Raises FrameError."""
+def decode_header(serialize_type: int, header: memoryview, body: memoryview | None = None) -> Command:
+    """The command of a header. Raises FrameError."""
     decode = _DECODERS.get(serialize_type)
     if decode is None:
         raise FrameError(f"the serialize type must be 0 or 1, got {serialize_type}")
-    return decode(header, None)
+    return decode(header, body)
 
 
 def encode_prefix(command: Command, body_bytes: int) -> bytes:

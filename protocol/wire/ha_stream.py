@@ -16,19 +16,11 @@ from typing import Final
 from ..errors import FrameError
 
 PART_HEAD: Final = struct.Struct(">qi")
+"""Of a part: the position at which it begins, and how many bytes of log follow."""
 REPORT: Final = struct.Struct(">q")
+"""Of a slave: where its log ends."""
 MAX_PART_BYTES: Final = 4 << 20
 """The receive buffer of an official slave; masters send 32 KiB at a time unless configured otherwise."""
-
-
-def encode_part_head(position: int, size: int) -> bytes:
-    """The head of a part: `size` bytes of log that begin at `position`."""
-    return PART_HEAD.pack(position, size)
-
-
-def encode_report(position: int) -> bytes:
-    """The report of a slave whose log ends at `position`."""
-    return REPORT.pack(position)
 
 
 class PartReader:

@@ -7,13 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.protocol.errors import FrameError
-from pocketmq.protocol.wire.ha_stream import (
-    MAX_PART_BYTES,
-    PartReader,
-    ReportReader,
-    encode_part_head,
-    encode_report,
-)
+from pocketmq.protocol.wire.ha_stream import MAX_PART_BYTES, PART_HEAD, REPORT, PartReader, ReportReader
 
 PARTS = st.lists(st.tuples(st.integers(0, 1 << 40), st.binary(max_size=60)), max_size=8)
 
@@ -25,15 +19,15 @@ def split(data: bytes, cuts: list[int]) -> list[bytes]:
 
 @given(PARTS, st.lists(st.integers(0, 1000), max_size=10))
 def test_parts_survive_any_split(parts: list[tuple[int, bytes]], cuts: list[int]) -> None:
-    stream = b"".join(encode_part_head(position, len(data)) + data for position, data in parts)
+    stream = b"".join(PART_HEAD.pack(position, len(data)) + data for position, data in parts)
     reader = PartReader()
     read = [(position, bytes(part)) for piece in split(stream, cuts) for position, part in reader.feed(piece)]
     assert read == parts
 
 
 def test_head_is_an_int64_and_an_int32_and_a_report_an_int64() -> None:
-    assert encode_part_head(1 << 33, 5) == bytes.fromhex("0000000200000000 00000005")
-    assert encode_report(258) == bytes.fromhex("0000000000000102")
+    assert PART_HEAD.pack(1 << 33, 5) == bytes.fromhex("0000000200000000 00000005")
+    assert REPORT.pack(258) == bytes.fromhex("0000000000000102")
 
 
 @pytest.mark.parametrize("head", [(0, -1), (0, MAX_PART_BYTES + 1), (-1, 4)])
@@ -45,12 +39,12 @@ def test_an_impossible_size_ends_the_stream(head: tuple[int, int]) -> None:
 @given(st.lists(st.integers(0, 1 << 62), min_size=1, max_size=5), st.lists(st.integers(0, 100), max_size=6))
 def test_the_newest_report_counts(reports: list[int], cuts: list[int]) -> None:
     reader = ReportReader()
-    stream = b"".join(encode_report(one) for one in reports)
+    stream = b"".join(REPORT.pack(one) for one in reports)
     heard = [one for piece in split(stream, cuts) if (one := reader.feed(piece)) is not None]
     assert heard[-1] == reports[-1]
 
 
 def test_half_a_report_is_not_read() -> None:
     reader = ReportReader()
-    assert reader.feed(encode_report(7)[:5]) is None
-    assert reader.feed(encode_report(7)[5:]) == 7
+    assert reader.feed(REPORT.pack(7)[:5]) is None
+    assert reader.feed(REPORT.pack(7)[5:]) == 7
