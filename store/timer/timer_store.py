@@ -10,12 +10,13 @@ save. What the wheel lacks after a kill is behind the checkpoint's mark, and ope
 A moment is over one precision step after its time, because requested times are rounded down. A message due beyond
 timerRollWindowSlot is enqueued for an earlier moment with the roll bit; at that moment it is stored again.
 
-Opening continues after any stop, of this broker or an official one (`timer_recovery.py`). If the timer log was lost,
+Opening continues after any stop, of this broker or an official one (`_recover_log`). If the timer log was lost,
 the messages of the timer topic are enqueued again. Mirrors the disk side of `TimerMessageStore`; owned by the event
 loop, except that `flush` may run in another thread.
 """
 
 import functools
+import logging
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,21 +34,15 @@ from ..errors import StoreError, system_error
 from ..message_store import MessageStore
 from .timer_checkpoint import (
     TimerCheckpoint,
+    TimerProgress,
     read_timer_checkpoint,
+    read_timer_progress,
     write_timer_checkpoint,
 )
-from .timer_log import (
-    MAGIC_DEFAULT,
-    MAGIC_DELETE,
-    MAGIC_ROLL,
-    NO_POSITION,
-    TimerLog,
-    TimerUnit,
-)
-from .timer_progress import TimerProgress, read_timer_progress
-from .timer_recovery import recover_log
-from .timer_wheel import Slot, TimerWheel
-from .used_moments import UsedMoments
+from .timer_log import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, NO_POSITION, TimerLog, TimerUnit
+from .timer_wheel import Slot, TimerWheel, UsedMoments
+
+logger = logging.getLogger(__name__)
 
 WINDOW_SLOTS: Final = 604_800
 """A week of seconds: moments further back are not delivered."""
@@ -107,7 +102,7 @@ class TimerStore:
         """What `first_ms` has found, if it is not before `read_ms`."""
         self._unwritten: dict[int, None] = {}
         """The moments whose slot has changed since it was written, all of them in `_slots`."""
-        recover_log(self, self._checkpoint.last_timer_log_flush_position, self._has_snapshots())
+        self._recover_log()
         if self.read_ms > self.floor(now_ms):
             self._go_back(now_ms)
         self._count_waiting(now_ms)
@@ -146,7 +141,7 @@ class TimerStore:
         """
         enqueued_at = self.floor(now_ms)
         due_ms, magic = self._first_stage(due_ms, enqueued_at)
-        slot, end, delay = self.slot(due_ms), self.log.end, due_ms - enqueued_at
+        slot, end, delay = self._slot(due_ms), self.log.end, due_ms - enqueued_at
         units = [
             (magic | MAGIC_DELETE if deletes else magic, position, size, _topic_hash(topic) if topic else 0)
             for position, size, topic, deletes in messages
@@ -156,7 +151,7 @@ class TimerStore:
             first, last = self.log.append(
                 NO_POSITION if slot is None else slot.last, enqueued_at, delay, units
             )
-            self.link(first, last, due_ms, slot, len(units) - 2 * deleting)
+            self._link(first, last, due_ms, slot, len(units) - 2 * deleting)
         except StoreError:
             if self.log.end != end:
                 self.log.remove_from(end)
@@ -173,11 +168,11 @@ class TimerStore:
         stage_ms = slots // 2 * self.precision_ms if is_little_more else self._roll_ms
         return self.floor(enqueued_at + stage_ms), MAGIC_DEFAULT | MAGIC_ROLL
 
-    def slot(self, due_ms: int) -> Slot | None:
+    def _slot(self, due_ms: int) -> Slot | None:
         """The slot of a moment; None if nothing is enqueued for it. Raises StoreError."""
         return self._slots.get(due_ms) or self.wheel.slot(due_ms)
 
-    def link(self, first: int, last: int, due_ms: int, slot: Slot | None, change: int) -> None:
+    def _link(self, first: int, last: int, due_ms: int, slot: Slot | None, change: int) -> None:
         """Make units the newest of their moment, whose slot is `slot`: from `first` to `last`, the newest of them.
 
         Raises StoreError, and then nothing is changed.
@@ -207,7 +202,7 @@ class TimerStore:
 
     def count_at(self, time_ms: int) -> int:
         """How many messages are enqueued for a moment."""
-        slot = self.slot(self.floor(time_ms))
+        slot = self._slot(self.floor(time_ms))
         return 0 if slot is None else slot.count
 
     @property
@@ -226,7 +221,7 @@ class TimerStore:
         return self._first_ms
 
     def _is_used(self, number: int) -> bool:
-        slot = self.slot(number * self.precision_ms)
+        slot = self._slot(number * self.precision_ms)
         return slot is not None and slot.last >= 0
 
     def skip_empty(self, end_ms: int) -> None:
@@ -236,7 +231,7 @@ class TimerStore:
 
     def chain_end(self) -> int | None:
         """Position of the newest unit of the moment `read_ms`; None if nothing is enqueued for it."""
-        slot = self.slot(self.read_ms)
+        slot = self._slot(self.read_ms)
         return None if slot is None or slot.last < 0 else slot.last
 
     def collect(self, position: int, into: "array[int]", count: int) -> int:
@@ -254,7 +249,7 @@ class TimerStore:
 
     def move_on(self) -> None:
         """The moment `read_ms` has been delivered."""
-        slot = self.slot(self.read_ms)
+        slot = self._slot(self.read_ms)
         if slot is not None:
             self.waiting -= slot.count
         self.read_ms += self.precision_ms
@@ -314,7 +309,38 @@ class TimerStore:
 
     # -- opening
 
-    def clear_wheel(self) -> None:
+    def _recover_log(self) -> None:
+        """Bring timer log and wheel to one state, after any stop, of this broker or an official one. Raises StoreError.
+
+        Units of messages that a power loss took from the commit log are cut from the end of the timer log, so that no
+        message that gets their place is delivered for them. Units behind the checkpoint's mark are put into the wheel,
+        or all of them if the wheel cannot be used. If the wheel then names a unit that the log has lost, it is made
+        again.
+        """
+        log, wheel, forced_to = self.log, self.wheel, self._checkpoint.last_timer_log_flush_position
+        if wheel.is_new or not 0 <= forced_to <= log.end or self._has_snapshots():
+            forced_to = 0
+            self._clear_wheel()
+        for _ in log.recover(forced_to):
+            pass  # only the end is wanted
+        lost = log.cut_lost_units(self._has_message)
+        if lost:
+            logger.warning("the commit log has lost %d timed messages: they are cut from the timer log", lost)
+        self._link_all(forced_to)
+        if log.end < forced_to or any(slot.last >= log.end for slot in wheel.slots()) or wheel.is_damaged:
+            logger.warning("timer wheel %s does not fit its log: made again", wheel.path)
+            self._clear_wheel()
+            self._link_all(0)
+        log.files.flushed = min(forced_to, log.end)
+
+    def _link_all(self, begin: int) -> None:
+        for position, unit in self.log.recover(begin):
+            slot = self._slot(unit.due_ms)
+            if slot is None or slot.last < position:
+                self._link(position, position, unit.due_ms, slot, -1 if unit.magic & MAGIC_DELETE else 1)
+        self.write_slots()
+
+    def _clear_wheel(self) -> None:
         self.wheel.clear()
         self._used.clear()
         self._slots.clear()
@@ -359,7 +385,7 @@ class TimerStore:
             offset = max(offset, -1 if record is None else record.queue_offset + 1)
         return min(max(offset, queue.min_offset), queue.max_offset)
 
-    def has_message(self, unit: TimerUnit) -> bool:
+    def _has_message(self, unit: TimerUnit) -> bool:
         """Whether the commit log has the message of a unit, or has deleted it with its oldest files."""
         if unit.position < self._store.log_start:
             return True
