@@ -16,12 +16,12 @@ from pathlib import Path
 
 from .. import layout
 from ..durability.foreign_parts import refuse_foreign_parts
-from ..errors import StoreDamagedError
-from .check_index import IndexCheck
+from ..errors import StoreDamagedError, StoreError
+from ..timer.timer_checkpoint import read_timer_checkpoint
+from .check_index import check_checkpoint, check_index
 from .check_log import LogCheck
 from .check_queues import QueueCheck
 from .check_tables import TableCheck
-from .check_timer import check_timer
 from .findings import Findings, Report
 from .segments import Segments, refuse_open_store
 
@@ -47,11 +47,10 @@ def check_store(
     tables = TableCheck(root, findings)
     queue_check = QueueCheck(root, log, findings, log_check.records, tables.topics)
     queue_check.run()
-    index_check = IndexCheck(root, findings)
-    index_check.index()
-    index_check.checkpoint()
+    check_index(root, findings)
+    check_checkpoint(root, findings)
     tables.run(log_check.records, queue_check.ends)
-    check_timer(root, findings)
+    _check_timer(root, findings)
     if not findings.report.clean:
         findings.remark(
             root / layout.ABORT,
@@ -59,3 +58,25 @@ def check_store(
             "it would read the log again and mend the rest",
         )
     return findings.report
+
+
+def _check_timer(root: Path, findings: Findings) -> None:
+    """Can the timer's files be read, and do they hold all that `timercheck` speaks of?"""
+    log = Segments(root / layout.TIMER_LOG)
+    findings.segments(log, refuses=True)
+    wheel = root / layout.TIMER_WHEEL
+    if wheel.is_dir():
+        findings.damage(wheel, "is a folder", "it would refuse")
+    path = root / layout.CONFIG / layout.TIMER_CHECKPOINT
+    try:
+        checkpoint = read_timer_checkpoint(path)
+    except StoreError as error:
+        findings.damage(path, str(error), "it would refuse")
+        return
+    end = log.files[-1].end if log.files else 0
+    if checkpoint is not None and end < checkpoint.last_timer_log_flush_position:
+        findings.damage(
+            log.directory,
+            f"ends at {end}, {path.name} says {checkpoint.last_timer_log_flush_position}",
+            "it would not deliver the timed messages in between",
+        )

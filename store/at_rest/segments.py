@@ -39,7 +39,7 @@ class Segments:
         self.files: list[Segment] = []
         self.problems: list[tuple[Path, str]] = []
         self.file_bytes = 0
-        for path in _files_in(directory):
+        for path in _entries(directory, folders=False):
             self._add(path)
 
     def _add(self, path: Path) -> None:
@@ -56,7 +56,8 @@ class Segments:
             return
         segment = Segment(path, int(path.name), view)
         if self.files and self.files[-1].end != segment.base:
-            self.problems.append((directory_entry(self, self.files[-1].end), "is missing"))
+            missing = self.directory / layout.file_name(self.files[-1].end)
+            self.problems.append((missing, "is missing"))
         self.files.append(segment)
 
     def at(self, position: int) -> Segment | None:
@@ -73,15 +74,10 @@ class Segments:
         return self.files[0].base if self.files else 0
 
 
-def directory_entry(segments: Segments, base: int) -> Path:
-    """The path a file with this base has, or would have."""
-    return segments.directory / layout.file_name(base)
-
-
 def queue_directories(root: Path) -> Iterator[tuple[str, int, Path]]:
     """(topic, queue id, directory) of every queue."""
-    for topic in _folders_in(root / layout.CONSUME_QUEUE):
-        for queue in _folders_in(topic):
+    for topic in _entries(root / layout.CONSUME_QUEUE, folders=True):
+        for queue in _entries(topic, folders=True):
             if queue.name.isdecimal():
                 yield topic.name, int(queue.name), queue
 
@@ -110,14 +106,6 @@ def refuse_open_store(root: Path) -> None:
     if not any((root / name).exists() for name in (layout.COMMIT_LOG, layout.CHECKPOINT, layout.CONFIG)):
         raise StoreError(f"{root} is no store: it has neither commitlog nor checkpoint nor config")
     refuse_locked(root)
-
-
-def _files_in(directory: Path) -> list[Path]:
-    return _entries(directory, folders=False)
-
-
-def _folders_in(directory: Path) -> list[Path]:
-    return _entries(directory, folders=True)
 
 
 def _entries(directory: Path, *, folders: bool) -> list[Path]:
