@@ -7,7 +7,6 @@ The map, bottom up. log/ holds the messages, lookup/ can be rebuilt from it, dur
     layout.py           the name of every file and folder
     put_values.py       a message to append, and what an append returns
     put_statistics.py   counters of appends
-    delay_levels.py     messageDelayLevel, parsed
     config.py           the settings
     files/              forcing, mapped files, JSON files
     log/                the commit log

@@ -12,11 +12,13 @@ from typing import Literal
 import msgspec
 
 from . import layout
-from .delay_levels import DEFAULT_DELAY_LEVELS
 from .errors import StoreError
 
 QUEUE_UNIT_BYTES = 20
 DEFAULT_HA_PORT = 10_912
+DEFAULT_DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+"""The first word is level 1."""
+_UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class StoreConfig(msgspec.Struct, kw_only=True):
@@ -150,3 +152,16 @@ class StoreConfig(msgspec.Struct, kw_only=True):
                 raise StoreError(f"{key} must be between {least} and 2147483647, got {value}")
         if self.store_path_commit_log and "," in self.store_path_commit_log:
             raise StoreError("storePathCommitLog with several paths is not supported: give one path")
+
+
+def parse_delay_levels(text: str) -> dict[int, int]:
+    """`1s 5s 1m` to `{1: 1000, 2: 5000, 3: 60000}` (level to ms). Units: s, m, h, d. Raises StoreError."""
+    levels: dict[int, int] = {}
+    for level, word in enumerate(text.split(), start=1):
+        unit_ms = _UNITS_MS.get(word[-1])
+        if unit_ms is None or not word[:-1].isdecimal():
+            raise StoreError(f"messageDelayLevel {text!r}: {word!r} is no number followed by s, m, h or d")
+        levels[level] = int(word[:-1]) * unit_ms
+    if not levels:
+        raise StoreError("messageDelayLevel holds no level")
+    return levels

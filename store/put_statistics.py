@@ -42,17 +42,6 @@ class PutStatistics:
 
     def distribution(self) -> list[tuple[str, int]]:
         """The official classes with their names, `<=0ms` first."""
-        names = [
-            "<=0ms",
-            "0~10ms",
-            "10~50ms",
-            "50~100ms",
-            "100~200ms",
-            "200~500ms",
-            "500ms~1s",
-            "1~2s",
-            "2~3s",
-        ]
-        names += ["3~4s", "4~5s", "5~10s", "10s~"]
+        names = "<=0ms 0~10ms 10~50ms 50~100ms 100~200ms 200~500ms 500ms~1s 1~2s 2~3s 3~4s 4~5s 5~10s 10s~"
         fast = self.messages - sum(self.slow)
-        return list(zip(names, [fast, *self.slow], strict=True))
+        return list(zip(names.split(), [fast, *self.slow], strict=True))

@@ -26,7 +26,7 @@ ROOMS: dict[str, list[str]] = {
     ],
     "store": [
         "errors clock layout",
-        "delay_levels put_statistics put_values",
+        "put_statistics put_values",
         "config",
         "files",
         "log",

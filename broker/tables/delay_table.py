@@ -12,7 +12,7 @@ from typing import Final
 from pocketmq.protocol.bodies.offsets import DelayOffsetSerializeWrapper
 from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
-from pocketmq.store.delay_levels import DEFAULT_DELAY_LEVELS, parse_delay_levels
+from pocketmq.store.config import DEFAULT_DELAY_LEVELS, parse_delay_levels
 
 from .json_table import JsonTable
 

@@ -17,8 +17,7 @@ from pocketmq.protocol.message.properties import TAGS, tags_code
 from pocketmq.protocol.message.record import properties_of
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 
-from ..config import StoreConfig
-from ..delay_levels import parse_delay_levels
+from ..config import StoreConfig, parse_delay_levels
 from ..log.commit_log import CommitLog
 from ..put_values import Placed
 from .consume_queue import ConsumeQueue

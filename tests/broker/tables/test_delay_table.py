@@ -6,7 +6,7 @@ import pytest
 from pocketmq.broker.tables.delay_table import DelayTable
 from pocketmq.protocol.errors import BodyError
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.delay_levels import parse_delay_levels
+from pocketmq.store.config import parse_delay_levels
 from pocketmq.store.errors import StoreError
 
 
