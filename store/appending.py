@@ -21,14 +21,11 @@ from .admission import Admission
 from .clock import Clock
 from .config import StoreConfig
 from .errors import StoreError
-from .log.commit_log import CommitLog
 from .log.record_heads import RecordHeads
 from .lookup.deferred_dispatch import DeferredDispatch
-from .lookup.dispatch import Dispatcher
-from .lookup.key_index import KeyIndex
 from .lookup.light_queues import have_room_for, number_light_queues
-from .lookup.log_dispatch import LogDispatch
-from .lookup.queue_table import QueueTable, can_name_queues
+from .lookup.log_dispatch import StoreParts
+from .lookup.queue_table import can_name_queues
 from .put_statistics import PutStatistics
 from .put_values import AppendResult, NewMessage, Placed, PutStatus, RefusedError
 
@@ -42,29 +39,17 @@ _MOST_TRIES = 3
 class Appending:
     """The write half of the store. Counts appends, for runtime information."""
 
-    def __init__(
-        self,
-        config: StoreConfig,
-        clock: Clock,
-        log: CommitLog,
-        queues: QueueTable,
-        index: KeyIndex,
-        dispatcher: Dispatcher,
-        log_dispatch: LogDispatch,
-        admission: Admission,
-    ) -> None:
+    def __init__(self, config: StoreConfig, clock: Clock, parts: StoreParts, admission: Admission) -> None:
         self._config = config
         self._now_ms = clock.now_ms
-        self._log = log
-        self._queues = queues
-        self._topics = queues.topics
+        self._log, self._queues, index, dispatcher, self._log_dispatch = parts
+        self._topics = self._queues.topics
         self._heads = RecordHeads(
             index.key_starts,
             dispatcher.delays_ms,
             may_write_v2=config.auto_message_version_on_topic_len,
         )
         self._dispatcher = dispatcher
-        self._log_dispatch = log_dispatch
         self._admission = admission
         self._has_light_queues = config.has_light_queues
         self._has_crc = config.enabled_append_prop_crc

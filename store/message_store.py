@@ -9,7 +9,6 @@ Official class: DefaultMessageStore.
 
 import logging
 from collections.abc import Callable
-from typing import NamedTuple
 
 from pocketmq.core.copies import Copy, CopyForm, read_copies
 from pocketmq.protocol.message.record import MIN_RECORD_BYTES
@@ -32,7 +31,7 @@ from .log.replicated_log import ReplicatedLog
 from .lookup.consume_queue import ConsumeQueue
 from .lookup.dispatch import Dispatcher, IsAwaited, OnArrivals
 from .lookup.key_index import KeyIndex
-from .lookup.log_dispatch import LogDispatch
+from .lookup.log_dispatch import LogDispatch, StoreParts
 from .lookup.queue_table import QueueTable
 from .reading.message_reader import MessageReader
 from .reading.positions import QueuePositions
@@ -44,16 +43,6 @@ CallSoon = Callable[[Callable[[], None]], object]
 
 DISPATCH_AT_ONCE = 256
 """Records that a slave makes visible in one turn of the event loop: some milliseconds."""
-
-
-class StoreParts(NamedTuple):
-    """What a test companion needs to go back to an earlier state."""
-
-    log: CommitLog
-    queues: QueueTable
-    key_index: KeyIndex
-    dispatcher: Dispatcher
-    log_dispatch: LogDispatch
 
 
 class MessageStore:
@@ -98,18 +87,10 @@ class MessageStore:
         self._index = KeyIndex(config, clock)
         self._dispatcher = Dispatcher(config, self.log, self._queues, self._index, is_awaited)
         self._log_dispatch = LogDispatch(config, self.log, self._queues, self._index, self._dispatcher)
+        self.parts = StoreParts(self.log, self._queues, self._index, self._dispatcher, self._log_dispatch)
+        """What recovery, appends and the flusher share, and what a test companion goes back with."""
         self.admission = Admission(config, clock)
-        self._appending = Appending(
-            config,
-            clock,
-            self.log,
-            self._queues,
-            self._index,
-            self._dispatcher,
-            self._log_dispatch,
-            self.admission,
-        )
-        appending = self._appending
+        self._appending = appending = Appending(config, clock, self.parts, self.admission)
         self.append, self.append_all = appending.append, appending.append_all
         self.head, self.pack_message = appending.head, appending.pack_message
         self.statistics = appending.statistics
@@ -128,7 +109,6 @@ class MessageStore:
         self.is_hot = positions.is_hot
         self.hotness = positions.hotness
         self.replication = ReplicatedLog(self.log)
-        self.parts = StoreParts(self.log, self._queues, self._index, self._dispatcher, self._log_dispatch)
         self.on_close: list[Callable[[], None]] = []
         """Called once, before the files are closed."""
         self._lock = StoreLock(config.root)
@@ -156,18 +136,10 @@ class MessageStore:
         try:
             clean = not self._abort.exists()
             self._has_loaded = True
-            checkpoint = Checkpoint(self.config.root / layout.CHECKPOINT)
+            checkpoint = Checkpoint.open(self.config.root / layout.CHECKPOINT)
             self.log.files.load(may_lack_files=False)
             self._queues.load()
-            self.recovery_report = Recovery(
-                self.config,
-                self.log,
-                self._queues,
-                self._index,
-                checkpoint,
-                self._dispatcher,
-                self._log_dispatch,
-            ).run(
+            self.recovery_report = Recovery(self.config, self.parts, checkpoint).run(
                 clean=clean,
                 intact=clean or self._abort.has_only_process_died(),
                 marks_are_ours=self._abort.is_ours(),
@@ -180,15 +152,7 @@ class MessageStore:
             self._lock.release()
             raise
         self._flusher = Flusher(
-            self.config,
-            self.clock,
-            self.log,
-            self._queues,
-            self._index,
-            self._dispatcher,
-            checkpoint,
-            self._after_log_flush,
-            self._record_disk_failure,
+            self.config, self.clock, self.parts, checkpoint, self._after_log_flush, self._record_disk_failure
         )
         self._dispatcher.on_arrivals = self._on_arrivals
         self._decide_after_append()
@@ -201,16 +165,25 @@ class MessageStore:
 
         If that fails, `stops_cleanly` is false, `abort` stays and the next open recovers.
         """
+        self._end(is_clean=True)
+
+    def abandon(self) -> None:
+        """End as a killed process does: the files stay as they are, and the next `open` recovers. For tests."""
+        self._end(is_clean=False)
+
+    def _end(self, *, is_clean: bool) -> None:
         if self._flusher is None:
             return
         self.admission.close()
-        self._call_closing()
+        while self.on_close:
+            self.on_close.pop()()
         try:
             self._flusher.stop()
-            self.log.files.drop_prepared()
-            self._log_dispatch.run(self.log.end)
-            self._flusher.flush_queues()
-            self._abort.remove()
+            if is_clean:
+                self.log.files.drop_prepared()
+                self._log_dispatch.run(self.log.end)
+                self._flusher.flush_queues()
+                self._abort.remove()
         except (OSError, StoreError) as error:
             self.stops_cleanly = False
             logger.error(
@@ -220,25 +193,6 @@ class MessageStore:
             self._flusher = None
             self._decide_after_append()
             self._lock.release()
-
-    def abandon(self) -> None:
-        """End as a killed process does: the files stay as they are, and the next `open` recovers. For tests."""
-        if self._flusher is None:
-            return
-        self.admission.close()
-        self._call_closing()
-        try:
-            self._flusher.stop()
-        except (OSError, StoreError):
-            logger.exception("store %s: the flusher did not stop", self.config.root)
-        finally:
-            self._flusher = None
-            self._decide_after_append()
-            self._lock.release()
-
-    def _call_closing(self) -> None:
-        while self.on_close:
-            self.on_close.pop()()
 
     def _after_log_flush(self) -> None:
         """In the flusher's thread: let the event loop dispatch records that are on disk now, or had no room before."""
@@ -264,35 +218,33 @@ class MessageStore:
         if self.on_flushed is not None and self._waits_for_flush:
             self.on_flushed()
 
+    @property
+    def _open_flusher(self) -> Flusher:
+        if self._flusher is None:
+            raise StoreClosedError(f"store {self.config.root} is not open")
+        return self._flusher
+
     def call_when_flushed(self, position: int, callback: OnFlushed) -> None:
         """Call back once the log is on disk up to `position`: True, or False if the disk refused.
 
         The call comes from the flusher's thread, one pass for all that wait; or at once, from here, if the disk has
         the bytes. Raises StoreClosedError.
         """
-        if self._flusher is None:
-            raise StoreClosedError(f"store {self.config.root} is not open")
-        self._flusher.call_when_flushed(position, callback)
+        self._open_flusher.call_when_flushed(position, callback)
 
     def force_log(self, position: int) -> None:
         """Return once the log is on disk up to `position`; any thread but the flusher's. Raises StoreError, OSError."""
-        if self._flusher is None:
-            raise StoreClosedError(f"store {self.config.root} is not open")
-        self._flusher.force_log(position)
+        self._open_flusher.force_log(position)
 
     def flush_pass(self) -> None:
         """Run one pass of the flusher in this thread, for an owner without `flush_in_background`."""
-        if self._flusher is None:
-            raise StoreClosedError(f"store {self.config.root} is not open")
-        self._flusher.run_pass()
+        self._open_flusher.run_pass()
 
     # Reading: `get_message` and `query` are methods of the reader
 
     def read_record(self, position: int, size: int | None = None) -> memoryview | None:
         """The whole record at a log position; None without one. With a known `size` the head is not read."""
-        if size is None:
-            return self.log.read_record(position)
-        return self.log.read(position, size)
+        return self.log.read_record(position) if size is None else self.log.read(position, size)
 
     def read_copies(self, positions: list[int], *form: *CopyForm) -> list[Copy | None]:
         """The records at log positions, for messages that are stored anew: `core.copies.read_copies`. None also for one

@@ -16,13 +16,15 @@ moves the min offsets of queues, after which CONSUME_FROM_LAST_OFFSET starts at 
 """
 
 import logging
+import math
+import shutil
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 
 from . import layout
 from .clock import Clock
 from .config import StoreConfig
-from .files.disk_usage import DiskUsage, NoDisk, SystemDisk
 from .message_store import MessageStore
 
 _log = logging.getLogger("pocketmq.retention")
@@ -37,16 +39,20 @@ class Retention:
     """Decides and deletes for one store. Owned by the store's thread; `run` is due every `cleanResourceInterval`."""
 
     def __init__(
-        self, config: StoreConfig, store: MessageStore, clock: Clock, disk: DiskUsage | None = None
+        self, config: StoreConfig, store: MessageStore, clock: Clock, disk: "SystemDisk | None" = None
     ) -> None:
         self._config = config
         self._store = store
         self._clock = clock
-        self.disk = disk or (NoDisk() if config.is_temporary else SystemDisk())
+        self.disk = disk or (None if config.is_temporary else SystemDisk())
         self._manual_rounds = 0
         self._next_key: tuple[int, int, int, str] | None = None
         self._next_ms: int | None = None
         """What `next_due` has found for these settings and this log."""
+
+    def used_ratio(self, path: Path) -> float:
+        """As `SystemDisk.used_ratio`. Unknown for a temporary store, which then refuses and deletes nothing."""
+        return -1.0 if self.disk is None else self.disk.used_ratio(path)
 
     def request_manual(self) -> None:
         """Delete expired files now and in the next rounds, at any hour."""
@@ -99,7 +105,7 @@ class Retention:
         is_used_up = self._store.admission.is_disk_used_up
         wants_space = at_any_age = False
         for path in (config.commit_log_dir, config.root / layout.CONSUME_QUEUE):
-            ratio = self.disk.used_ratio(path if path.exists() else config.root)
+            ratio = self.used_ratio(path if path.exists() else config.root)
             if ratio > warning:
                 is_used_up = at_any_age = True
             elif ratio > forcibly:
@@ -161,3 +167,17 @@ class Retention:
         if written_ms is None or not self._clock.is_virtual:
             return written_ms
         return self._store.second_log_file_begun_ms() or written_ms
+
+
+class SystemDisk:
+    """How full a disk is: one object, which a test can replace. Space that only root may use does not count, as for the
+    JVM. Mirrors `UtilAll.getDiskPartitionSpaceUsedPercent`."""
+
+    def used_ratio(self, path: Path) -> float:
+        """Share of the disk below a folder that is used, in whole per cent rounded up (0.13); -1.0 if unknown."""
+        try:
+            disk = shutil.disk_usage(path)
+        except OSError:
+            return -1.0
+        reachable = disk.used + disk.free
+        return math.ceil(disk.used * 100 / reachable) / 100 if reachable else -1.0

@@ -154,7 +154,7 @@ def _put_times(broker: Broker) -> dict[str, str]:
 def _disk(broker: Broker) -> dict[str, str]:
     config, store = broker.config.store, broker.store
     log_ratio, queue_ratio = (
-        java_double(broker.retention.disk.used_ratio(path))
+        java_double(broker.retention.used_ratio(path))
         for path in (config.commit_log_dir, config.root / layout.CONSUME_QUEUE)
     )
     info = {
@@ -163,7 +163,7 @@ def _disk(broker: Broker) -> dict[str, str]:
         "earliestMessageTimeStamp": str(store.earliest_log_time()),
         "commitLogDiskRatio": log_ratio,
         f"commitLogDiskRatio_{config.commit_log_dir}": java_double(
-            broker.retention.disk.used_ratio(config.commit_log_dir)
+            broker.retention.used_ratio(config.commit_log_dir)
         ),
         "consumeQueueDiskRatio": queue_ratio,
     }

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from pocketmq.store.files.open_maps import most_queue_maps
+from pocketmq.store.files.mapped_file import most_queue_maps
 
 from ..errors import StartError
 

@@ -14,6 +14,9 @@ that this program does not know keeps its bytes. Official class: StoreCheckpoint
 
 import struct
 from pathlib import Path
+from typing import Self
+
+import msgspec
 
 from ..files.fields_file import make_fields_file, read_fields, write_fields
 
@@ -21,29 +24,24 @@ FIELDS = struct.Struct(">qqqqqq")
 assert FIELDS.size == 48
 
 
-class Checkpoint:
+class Checkpoint(msgspec.Struct):
     """The fields in memory; `flush` writes them out if one has changed. Owner: recovery, then the flusher's thread."""
 
-    physic_msg_timestamp: int
-    logics_msg_timestamp: int
-    index_msg_timestamp: int
-    master_flushed_offset: int
-    confirm_physical_offset: int
-    logics_physical_offset: int
+    path: Path
+    written: bytes = bytes(FIELDS.size)
+    physic_msg_timestamp: int = 0
+    logics_msg_timestamp: int = 0
+    index_msg_timestamp: int = 0
+    master_flushed_offset: int = 0
+    confirm_physical_offset: int = 0
+    logics_physical_offset: int = 0
 
-    def __init__(self, path: Path) -> None:
+    @classmethod
+    def open(cls, path: Path) -> Self:
         """Read the file, or make it. A short file counts as followed by zeros, as in the official broker."""
-        self._path = path
         make_fields_file(path)
-        (
-            self.physic_msg_timestamp,
-            self.logics_msg_timestamp,
-            self.index_msg_timestamp,
-            self.master_flushed_offset,
-            self.confirm_physical_offset,
-            self.logics_physical_offset,
-        ) = read_fields(path, FIELDS) or (0,) * 6
-        self._written = self._fields()
+        fields = read_fields(path, FIELDS) or (0,) * 6
+        return cls(path, FIELDS.pack(*fields), *fields)
 
     @property
     def min_timestamp(self) -> int:
@@ -57,18 +55,7 @@ class Checkpoint:
 
     def flush(self) -> None:
         """Write and force the fields if one has changed since the last time. Raises OSError, DiskFailedError."""
-        fields = self._fields()
-        if fields == self._written:
-            return
-        write_fields(self._path, fields)
-        self._written = fields
-
-    def _fields(self) -> bytes:
-        return FIELDS.pack(
-            self.physic_msg_timestamp,
-            self.logics_msg_timestamp,
-            self.index_msg_timestamp,
-            self.master_flushed_offset,
-            self.confirm_physical_offset,
-            self.logics_physical_offset,
-        )
+        fields = FIELDS.pack(*msgspec.structs.astuple(self)[2:])
+        if fields != self.written:
+            write_fields(self.path, fields)
+            self.written = fields

@@ -22,10 +22,7 @@ from queue import SimpleQueue
 from ..clock import Clock
 from ..config import StoreConfig
 from ..errors import DiskFailedError, StoreError
-from ..log.commit_log import CommitLog
-from ..lookup.dispatch import Dispatcher
-from ..lookup.key_index import KeyIndex
-from ..lookup.queue_table import QueueTable
+from ..lookup.log_dispatch import StoreParts
 from .checkpoint import Checkpoint
 
 logger = logging.getLogger(__name__)
@@ -51,20 +48,14 @@ class Flusher:
         self,
         config: StoreConfig,
         clock: Clock,
-        log: CommitLog,
-        queues: QueueTable,
-        index: KeyIndex,
-        dispatcher: Dispatcher,
+        parts: StoreParts,
         checkpoint: Checkpoint,
         on_progress: Callable[[], None],
         on_disk_failure: Callable[[DiskFailedError], None],
     ) -> None:
         self._config = config
         self._clock = clock
-        self._log = log
-        self._queues = queues
-        self._index = index
-        self._dispatcher = dispatcher
+        self._log, self._queues, self._index, self._dispatcher, _ = parts
         self._checkpoint = checkpoint
         self._on_progress = on_progress
         self._on_disk_failure = on_disk_failure

@@ -36,13 +36,9 @@ from ..config import StoreConfig
 from ..files import disk
 from ..files.lost_files import LostFiles
 from ..files.mapped_file import MappedFile
-from ..log.commit_log import CommitLog
 from ..log.record_scan import scan_records
 from ..lookup.consume_queue import ConsumeQueue
-from ..lookup.dispatch import Dispatcher
-from ..lookup.key_index import KeyIndex
-from ..lookup.log_dispatch import RECORDS_AT_ONCE, LogDispatch
-from ..lookup.queue_table import QueueTable
+from ..lookup.log_dispatch import RECORDS_AT_ONCE, StoreParts
 from .checkpoint import Checkpoint
 from .damage import LogDamage
 from .queue_repair import drop_unforced, restore_ends
@@ -73,29 +69,18 @@ class RecoveryReport(msgspec.Struct, frozen=True):
 class Recovery:
     """One run over one store, before anything is appended."""
 
-    def __init__(
-        self,
-        config: StoreConfig,
-        log: CommitLog,
-        queues: QueueTable,
-        index: KeyIndex,
-        checkpoint: Checkpoint,
-        dispatcher: Dispatcher,
-        log_dispatch: LogDispatch,
-    ) -> None:
+    def __init__(self, config: StoreConfig, parts: StoreParts, checkpoint: Checkpoint) -> None:
         self._config = config
-        self._log = log
-        self._queues = queues
-        self._index = index
+        self._log, self._queues, self._index, self._dispatcher, self._log_dispatch = parts
         self._checkpoint = checkpoint
-        self._dispatcher = dispatcher
-        self._log_dispatch = log_dispatch
         self._check_crc = config.check_crc_on_recover
         self._verify_prop_crc = config.check_crc_on_recover and config.force_verify_prop_crc
         self._has_light_queues = config.has_light_queues
         self._indexed_to = -1
         self._lost = LostFiles(config.commit_log_dir.parent / layout.LOST)
-        self._damage = LogDamage(queues, self._lost, self._measure, has_crc=config.enabled_append_prop_crc)
+        self._damage = LogDamage(
+            self._queues, self._lost, self._measure, has_crc=config.enabled_append_prop_crc
+        )
         self._known_end = 0
         """Records before this log position were stored: a place without one is damaged, not torn."""
         self._cuts_sound = False

@@ -7,6 +7,8 @@ package runs through `force_file` and `force_directory`, so a test replaces the 
 import errno
 import mmap
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -42,6 +44,16 @@ reserve_blocks = getattr(os, "posix_fallocate", None)
 CANNOT_RESERVE: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV)
 """The file system knows no reservation. Not an error: a full disk then shows at the write."""
 _CANNOT_FORCE_DIRECTORIES: Final = (errno.EINVAL, errno.ENOTSUP)
+
+
+@contextmanager
+def opened(path: Path, flags: int) -> Iterator[int]:
+    """A descriptor of a file, closed at the end of the block. Raises OSError."""
+    descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o644)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def force_file(descriptor: int, path: Path) -> None:

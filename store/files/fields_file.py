@@ -33,11 +33,8 @@ def read_fields(path: Path, fields: struct.Struct) -> tuple[int, ...] | None:
 def make_fields_file(path: Path) -> None:
     """Create the file if it is missing, and give it its length. Raises StoreError."""
     try:
-        descriptor = _open(path)
-        try:
+        with disk.opened(path, os.O_RDWR | os.O_CREAT) as descriptor:
             _set_length(descriptor)
-        finally:
-            os.close(descriptor)
     except OSError as error:
         raise system_error("open", path, error) from error
 
@@ -47,17 +44,10 @@ def write_fields(path: Path, data: bytes) -> None:
 
     Raises OSError and DiskFailedError.
     """
-    descriptor = _open(path)
-    try:
+    with disk.opened(path, os.O_RDWR | os.O_CREAT) as descriptor:
         disk.write_all(descriptor, data, 0)
         _set_length(descriptor)
         disk.force_file(descriptor, path)
-    finally:
-        os.close(descriptor)
-
-
-def _open(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
 
 
 def _set_length(descriptor: int) -> None:

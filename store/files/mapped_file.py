@@ -5,7 +5,7 @@ written: a writer reserves room before it writes, so that its bytes lie below `r
 hole of the file would end the process (SIGBUS) once the disk is full; `reserve` raises an error instead. If the system
 cannot reserve (macOS, some network disks) the file counts as reserved, and a full disk still ends the process.
 
-A file is mapped when `map` or `view` is first used, and may be unmapped again (`open_maps.py`). Reads return
+A file is mapped when `map` or `view` is first used, and may be unmapped again (`OpenMaps`). Reads return
 memoryviews of the map. Nothing here closes a map: a view keeps its map alive, and dropping the last view releases it,
 so a file can be unmapped or deleted while a reply still holds bytes of it.
 
@@ -14,16 +14,82 @@ Owner: the event-loop thread, except `sync`, which the flusher calls. Official c
 
 import mmap
 import os
+import threading
 from pathlib import Path
+from typing import Final
 
 from ..errors import FileSizeError, StoreError, system_error
 from . import disk
-from .open_maps import OpenMaps
+
+try:
+    import resource
+except ImportError:  # Windows: maps cost no descriptor there
+    resource = None  # type: ignore[assignment]
 
 PAGE_BYTES = 4096
 _CHUNK_BYTES = 1 << 20
 _READ_AHEAD_BYTES = 1 << 20
 _ZEROS = bytes(_CHUNK_BYTES)
+MOST_LOG_MAPS: Final = 512
+_MOST_QUEUE_MAPS: Final = 8192
+_FEWEST_QUEUE_MAPS: Final = 64
+_SHARE_OF_DESCRIPTORS: Final = 4
+_WRITTEN_TO_PASSED: Final = 8
+"""Files in use that are kept in one search for a file to unmap."""
+
+
+class OpenMaps:
+    """The files of one kind that are mapped now, oldest map first; at most `most`: 10,000 topics of 8 queues would need
+    more maps and descriptors than a process may have.
+
+    A file is mapped when its bytes are first used. Beyond the bound the file that was mapped first is unmapped (first
+    in, first out), unless it was written to since; it is mapped again when its bytes are read, which costs some
+    microseconds. Nothing is lost by unmapping: written bytes stay in the page cache of the system. Owner: the
+    event-loop thread, which alone unmaps, because it may be in the middle of a write. The flusher adds the log file it
+    makes ahead.
+    """
+
+    __slots__ = ("_lock", "_open", "most")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._lock = threading.RLock()
+        self._open: dict[MappedFile, int] = {}
+        """With how many bytes were written when it was last looked at."""
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, file: "MappedFile", *, evicts: bool = True) -> None:
+        """A file was mapped: beyond the bound, unmap the oldest. Without `evicts`, the owner does it at its next."""
+        with self._lock:
+            self._open[file] = file.written
+            while evicts and len(self._open) > self.most:
+                self._oldest_idle().unmap()
+
+    def _oldest_idle(self) -> "MappedFile":
+        """The oldest file that was not written to since it was last looked at; of the oldest few, if all were."""
+        for _ in range(min(_WRITTEN_TO_PASSED, len(self._open) - 2)):
+            file, written = next(iter(self._open.items()))
+            if file.written == written:
+                return file
+            del self._open[file]
+            self._open[file] = file.written
+        return next(iter(self._open))
+
+    def remove(self, file: "MappedFile") -> None:
+        with self._lock:
+            self._open.pop(file, None)
+
+
+def most_queue_maps() -> int:
+    """How many queue files may be mapped: each map holds a descriptor, and connections need theirs."""
+    if resource is None:
+        return _MOST_QUEUE_MAPS
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return _MOST_QUEUE_MAPS
+    return min(max(soft // _SHARE_OF_DESCRIPTORS, _FEWEST_QUEUE_MAPS), _MOST_QUEUE_MAPS)
 
 
 class MappedFile:
@@ -98,8 +164,7 @@ class MappedFile:
 
     def _open_map(self, *, evicts: bool = True) -> None:
         try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
-            try:
+            with disk.opened(self.path, os.O_RDWR | os.O_CREAT) as descriptor:
                 length = os.fstat(descriptor).st_size
                 if length == 0:
                     os.ftruncate(descriptor, self.size)
@@ -108,8 +173,6 @@ class MappedFile:
                         f"{self.path} is {length} bytes long; the configured size is {self.size}"
                     )
                 self.memory = mmap.mmap(descriptor, self.size)
-            finally:
-                os.close(descriptor)
         except OSError as error:
             raise system_error("open", self.path, error) from error
         disk.advise(self.memory, "MADV_RANDOM")
@@ -148,11 +211,8 @@ class MappedFile:
         if self.is_mapped:
             return bytes(self.view[start:end])
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-            try:
+            with disk.opened(self.path, os.O_RDONLY) as descriptor:
                 return os.pread(descriptor, end - start, start)
-            finally:
-                os.close(descriptor)
         except OSError as error:
             raise system_error("read", self.path, error) from error
 
@@ -181,11 +241,8 @@ class MappedFile:
             stop = self.size
         elif stop > start:
             try:
-                descriptor = os.open(self.path, os.O_RDWR)
-                try:
+                with disk.opened(self.path, os.O_RDWR) as descriptor:
                     disk.reserve_blocks(descriptor, start, stop - start)
-                finally:
-                    os.close(descriptor)
             except OSError as error:
                 if error.errno not in disk.CANNOT_RESERVE:
                     act = f"make room for {stop - start} bytes in"
@@ -205,13 +262,10 @@ class MappedFile:
             disk.force_file(descriptor, self.path)
         else:
             try:
-                descriptor = self.open_descriptor()
+                with disk.opened(self.path, os.O_RDWR) as opened:
+                    disk.force_file(opened, self.path)
             except FileNotFoundError:
                 return
-            try:
-                disk.force_file(descriptor, self.path)
-            finally:
-                os.close(descriptor)
         if not self._entry_synced:
             disk.force_directory(self._directory)
             self._entry_synced = True
@@ -240,21 +294,15 @@ class MappedFile:
 
     def overwrite(self, at: int, data: bytes) -> None:
         """Write bytes that the file has no room for yet, perhaps. Raises OSError where the disk is full."""
-        descriptor = self.open_descriptor()
-        try:
+        with disk.opened(self.path, os.O_RDWR) as descriptor:
             disk.write_all(descriptor, data, at)
-        finally:
-            os.close(descriptor)
 
     def written_ranges(self, start: int) -> list[tuple[int, int]]:
         """The parts at or behind `start` that hold data, as far as the file system tells; all of it otherwise."""
         if start >= self.size:
             return []
-        descriptor = os.open(self.path, os.O_RDONLY)
-        try:
+        with disk.opened(self.path, os.O_RDONLY) as descriptor:
             return disk.written_ranges(descriptor, start, self.size)
-        finally:
-            os.close(descriptor)
 
     def delete(self) -> None:
         """Remove the file from its directory; views that are still held stay readable."""

@@ -18,15 +18,9 @@ from pathlib import Path
 from typing import overload
 
 from .. import layout
-from ..errors import (
-    FileSizeError,
-    StoreDamagedError,
-    StoreError,
-    system_error,
-)
+from ..errors import FileSizeError, StoreDamagedError, StoreError, system_error
 from . import disk
-from .mapped_file import PAGE_BYTES, MappedFile
-from .open_maps import OpenMaps
+from .mapped_file import PAGE_BYTES, MappedFile, OpenMaps
 
 logger = logging.getLogger(__name__)
 

@@ -41,9 +41,8 @@ from pocketmq.protocol.message.record import (
 
 from ..config import StoreConfig
 from ..errors import DiskFullError, StoreError
-from ..files.mapped_file import MappedFile
+from ..files.mapped_file import MOST_LOG_MAPS, MappedFile, OpenMaps
 from ..files.mapped_files import MappedFiles
-from ..files.open_maps import MOST_LOG_MAPS, OpenMaps
 from ..put_values import PutStatus, RefusedError
 
 logger = logging.getLogger(__name__)

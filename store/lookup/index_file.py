@@ -36,6 +36,8 @@ IndexEntry = tuple[Sequence[int], int, int]
 
 IndexHeader = tuple[int, int, int, int, int, int]
 """The fields of a header in their order; the last is the number of the next free unit."""
+EMPTY_HEADER: IndexHeader = (0, 0, 0, 0, 0, 1)
+"""Of the first file before its first unit."""
 
 
 def index_file_bytes(slots: int, units: int) -> int:
@@ -75,14 +77,7 @@ class IndexFile:
         self.capacity = units
         self.room = 0
         """Units, counted from the first, with room on disk; header and slots have room, too. 0: not known."""
-        (
-            self.begin_timestamp,
-            self.end_timestamp,
-            self.begin_position,
-            self.end_position,
-            self.slots_used,
-            self.count,
-        ) = HEADER.unpack_from(self.file.view, 0)
+        self._set_header(HEADER.unpack_from(self.file.view, 0))
         self.is_sound = 0 <= self.count <= units and self.begin_position <= self.end_position
         """False for a head that only damage can write."""
         if self.count <= 0:
@@ -213,11 +208,6 @@ class IndexFile:
             self.count,
         )
 
-    @property
-    def empty_header(self) -> IndexHeader:
-        """The header of the first file before its first unit."""
-        return 0, 0, 0, 0, 0, 1
-
     def go_back(self, header: IndexHeader) -> None:
         """Take back the units added since the header was this."""
         memory, slots, units_at = self.file.map, self._slots, self._units_at
@@ -226,27 +216,15 @@ class IndexFile:
             key_hash, *_, previous = INDEX_UNIT.unpack_from(memory, at)
             _PACK_INT(memory, 40 + 4 * (key_hash % slots), previous)
             _PACK_UNIT(memory, at, 0, 0, 0, 0)
-        (
-            self.begin_timestamp,
-            self.end_timestamp,
-            self.begin_position,
-            self.end_position,
-            self.slots_used,
-            self.count,
-        ) = header
+        self._set_header(header)
         self.write_header()
 
+    def _set_header(self, header: IndexHeader) -> None:
+        self.begin_timestamp, self.end_timestamp, self.begin_position, self.end_position = header[:4]
+        self.slots_used, self.count = header[4:]
+
     def write_header(self) -> None:
-        _PACK_HEADER(
-            self.file.memory,
-            0,
-            self.begin_timestamp,
-            self.end_timestamp,
-            self.begin_position,
-            self.end_position,
-            self.slots_used,
-            self.count,
-        )
+        _PACK_HEADER(self.file.memory, 0, *self.header)
 
     def overlaps(self, begin_ms: int, end_ms: int) -> bool:
         return begin_ms <= self.end_timestamp and end_ms >= self.begin_timestamp

@@ -23,7 +23,7 @@ from ..clock import Clock
 from ..config import StoreConfig
 from ..errors import StoreError
 from ..files import disk
-from .index_file import IndexEntry, IndexFile, IndexHeader, index_file_bytes
+from .index_file import EMPTY_HEADER, IndexEntry, IndexFile, IndexHeader, index_file_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -174,7 +174,7 @@ class KeyIndex:
         if len(self.files) < number:
             return deleted
         if header is None and self.files and self.files[0].count <= _QUICKLY_TAKEN_BACK:
-            number, header = 1, self.files[0].empty_header
+            number, header = 1, EMPTY_HEADER
         while len(self.files) > number:
             file = self.files.pop()
             if file in self.unflushed:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Sequence
 from itertools import groupby, islice
 from operator import itemgetter
+from typing import NamedTuple
 
 from pocketmq.core.plain_records import LoggedRecord
 from pocketmq.core.properties import read_properties
@@ -133,34 +134,16 @@ class LogDispatch:
         dispatcher, index = self._dispatcher, self._index
         indexes, hashes_of, tags_code_of = index.enabled, index.hashes_of, dispatcher.tags_code_of
         is_awaited, one_by_one = dispatcher.on_arrivals is not None, self._one_by_one
-        for (
-            at,
-            size,
-            queue_id,
-            queue_offset,
-            sys_flag,
-            store_timestamp,
-            topic_bytes,
-            properties_bytes,
-        ) in records:
+        for record in records:
+            at, size, queue_id, queue_offset, sys_flag, store_timestamp, topic_bytes, text = record
             position = base + at
             end = position + size
-            properties = read_properties(properties_bytes)
+            properties = read_properties(text)
             if is_queued(sys_flag):
                 tail = self._tails.get((topic_bytes, queue_id)) or self._tail(topic_bytes, queue_id)
                 has_it = tail is not None and end <= tail.records_end
                 if one_by_one or tail is None or (not has_it and queue_offset != tail.max_offset):
                     self.flush()
-                    record = (
-                        at,
-                        size,
-                        queue_id,
-                        queue_offset,
-                        sys_flag,
-                        store_timestamp,
-                        topic_bytes,
-                        properties_bytes,
-                    )
                     dispatcher.dispatch_record(record, position)
                     continue
                 topic = tail.topic
@@ -171,7 +154,7 @@ class LogDispatch:
                         tail.max_offset += 1
                         tail.records_end = end
                     if is_awaited:
-                        arrival = queue_offset, code, properties_bytes, position, size
+                        arrival = queue_offset, code, text, position, size
                         self._arrivals.append(((topic, queue_id), arrival))
             else:
                 topic = dispatcher.topic_of(topic_bytes)
@@ -209,3 +192,13 @@ class LogDispatch:
             return None
         tail = self._tails[topic_bytes, queue_id] = _Tail(self._queues.get_or_create(topic, queue_id))
         return tail
+
+
+class StoreParts(NamedTuple):
+    """The parts of a store that hold its messages, and those that keep them in one state."""
+
+    log: CommitLog
+    queues: QueueTable
+    key_index: KeyIndex
+    dispatcher: Dispatcher
+    log_dispatch: LogDispatch

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from .. import layout
 from ..config import QUEUE_UNIT_BYTES, StoreConfig
+from ..files.mapped_file import OpenMaps, most_queue_maps
 from ..files.mapped_files import MappedFiles
-from ..files.open_maps import OpenMaps, most_queue_maps
 from .consume_queue import ConsumeQueue
 
 logger = logging.getLogger(__name__)

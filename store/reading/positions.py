@@ -10,7 +10,7 @@ from ..config import StoreConfig
 from ..log.commit_log import CommitLog
 from ..lookup.queue_table import QueueTable
 from .get_values import Hotness
-from .residency import MemoryBudget, hotness_of, make_residency
+from .residency import MemoryBudget, make_residency
 from .time_search import Boundary, search_offset
 
 
@@ -22,7 +22,8 @@ class QueuePositions:
         self._log = log
         self._queues = queues
         self._budget = budget
-        self._residency = make_residency(config, log, budget)
+        self._policy = config.residency
+        self._is_hot = make_residency(config, log, budget)
 
     def max_offset(self, topic: str, queue_id: int) -> int:
         """Offset behind the newest visible message; 0 for an unknown queue."""
@@ -64,9 +65,19 @@ class QueuePositions:
     def is_hot(self, topic: str, queue_id: int, offset: int) -> bool | None:
         """Whether the message at an offset counts as in memory; None if the queue has no such unit."""
         unit = self.queue_unit(topic, queue_id, offset)
-        return self._residency.is_hot(unit[0], unit[1]) if unit is not None else None
+        return self._is_hot(unit[0], unit[1]) if unit is not None else None
 
     def hotness(self, topic: str, queue_id: int, offset: int) -> Hotness | None:
         """The numbers behind `is_hot`."""
         unit = self.queue_unit(topic, queue_id, offset)
-        return hotness_of(self._residency, self._budget, self._log, *unit[:2]) if unit else None
+        if unit is None:
+            return None
+        position, size, _ = unit
+        return Hotness(
+            policy=self._policy,
+            log_end_offset=self._log.end,
+            position=position,
+            distance_bytes=self._log.end - position,
+            memory_budget_bytes=self._budget.bytes,
+            hot=self._is_hot(position, size),
+        )

@@ -14,11 +14,12 @@ import mmap
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from ..config import StoreConfig
 from ..log.commit_log import CommitLog
-from .get_values import Hotness
+
+IsHot = Callable[[int, int], bool]
+"""Whether an existing record counts as in memory; position and size in bytes."""
 
 _UNKNOWN_MEMORY_BYTES = 24 << 30
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -39,37 +40,8 @@ class MemoryBudget:
         return int(total * (self._config.access_message_in_memory_max_ratio / 100.0))
 
 
-class Residency(Protocol):
-    """A policy; `name` is the value of the setting."""
-
-    name: str
-
-    def is_hot(self, position: int, size: int) -> bool:
-        """Whether an existing record counts as in memory; position and size in bytes."""
-
-
-class DistanceResidency:
-    name = "distance"
-
-    def __init__(self, log: CommitLog, budget: MemoryBudget) -> None:
-        self._log = log
-        self._budget = budget
-
-    def is_hot(self, position: int, size: int) -> bool:
-        return self._log.end - position <= self._budget.bytes
-
-
-class AlwaysHotResidency:
-    name = "always-hot"
-
-    def is_hot(self, position: int, size: int) -> bool:
-        return True
-
-
-class ResidentResidency:
+class _PageCache:
     """Asks the page cache through mincore(2); hot where the system has no such call, as in the official broker."""
-
-    name = "resident"
 
     def __init__(self, log: CommitLog) -> None:
         self._log = log
@@ -94,27 +66,13 @@ class ResidentResidency:
         return all(page & 1 for page in pages)
 
 
-def hotness_of(
-    residency: Residency, budget: MemoryBudget, log: CommitLog, position: int, size: int
-) -> Hotness:
-    """The numbers behind a policy's answer about a record."""
-    return Hotness(
-        policy=residency.name,
-        log_end_offset=log.end,
-        position=position,
-        distance_bytes=log.end - position,
-        memory_budget_bytes=budget.bytes,
-        hot=residency.is_hot(position, size),
-    )
-
-
-def make_residency(config: StoreConfig, log: CommitLog, budget: MemoryBudget) -> Residency:
+def make_residency(config: StoreConfig, log: CommitLog, budget: MemoryBudget) -> IsHot:
     """The policy that `config.residency` names."""
     if config.residency == "resident":
-        return ResidentResidency(log)
+        return _PageCache(log).is_hot
     if config.residency == "always-hot":
-        return AlwaysHotResidency()
-    return DistanceResidency(log, budget)
+        return lambda position, size: True
+    return lambda position, size: log.end - position <= budget.bytes
 
 
 def total_memory_bytes() -> int:

@@ -24,7 +24,7 @@ from typing import Any
 
 from pocketmq.client.instance.instance import ClientInstance
 from pocketmq.store.files import disk, json_file
-from pocketmq.store.files.disk_usage import SystemDisk
+from pocketmq.store.retention import SystemDisk
 from pocketmq.store.timer import timer_store, timer_wheel
 
 from simulation.loop import SimulatedLoop

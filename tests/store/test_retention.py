@@ -10,9 +10,8 @@ from pocketmq.protocol.message.record import decode_records
 from pocketmq.store import GetStatus, NewMessage, PutStatus
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.config import StoreConfig
-from pocketmq.store.files.disk_usage import SystemDisk
 from pocketmq.store.message_store import MessageStore
-from pocketmq.store.retention import HOUR_MS, Retention
+from pocketmq.store.retention import HOUR_MS, Retention, SystemDisk
 
 from time_zones import in_zone
 

@@ -67,12 +67,12 @@ def test_checkpoint_is_written_only_after_the_data_it_covers(open_store, put, cl
     last = put(store, KEYS="b")
     clock.advance(10_000)
     store.flush_pass()
-    marks = Checkpoint(path)
+    marks = Checkpoint.open(path)
     assert marks.physic_msg_timestamp == last.store_timestamp
     assert (marks.logics_msg_timestamp, marks.logics_physical_offset) == (0, 0)
     clock.advance(50_000)
     store.flush_pass()
-    marks = Checkpoint(path)
+    marks = Checkpoint.open(path)
     assert marks.logics_msg_timestamp == last.store_timestamp
     assert marks.logics_physical_offset == last.position
     assert marks.index_msg_timestamp == last.store_timestamp - 1, "its newest millisecond may still grow"
@@ -93,7 +93,7 @@ def test_failed_disk_moves_no_flushed_position_even_when_it_works_again(
         disk.broken = False
         clock.advance(61_000)
     assert store.flushed_position == 0
-    assert Checkpoint(tmp_path / "store" / "checkpoint").logics_physical_offset == 0
+    assert Checkpoint.open(tmp_path / "store" / "checkpoint").logics_physical_offset == 0
 
 
 @pytest.mark.parametrize("mode", ["ASYNC_FLUSH", "SYNC_FLUSH"])
@@ -260,7 +260,7 @@ def test_store_that_cannot_be_flushed_at_close_counts_as_crashed(open_store, put
 def test_checkpoint_keeps_fields_it_does_not_use(tmp_path: Path):
     path = tmp_path / "checkpoint"
     path.write_bytes(bytes(24) + (777).to_bytes(8, "big") + bytes(16) + b"tail".ljust(4048, b"\0"))
-    checkpoint = Checkpoint(path)
+    checkpoint = Checkpoint.open(path)
     assert checkpoint.master_flushed_offset == 777
     checkpoint.physic_msg_timestamp = 5000
     checkpoint.flush()
@@ -275,7 +275,7 @@ def test_checkpoint_keeps_fields_it_does_not_use(tmp_path: Path):
 def test_short_checkpoint_is_extended(tmp_path: Path):
     path = tmp_path / "checkpoint"
     path.write_bytes((9).to_bytes(8, "big"))
-    checkpoint = Checkpoint(path)
+    checkpoint = Checkpoint.open(path)
     assert (checkpoint.physic_msg_timestamp, checkpoint.logics_physical_offset) == (9, 0)
     assert path.stat().st_size == 4096
 

@@ -103,7 +103,7 @@ def test_start_after_a_kill_puts_no_key_into_the_index_twice(open_store, put, bo
     assert [len(store.query("orders", f"k{number}", 64, *ALWAYS).views) for number in range(5)] == [1] * 5
     assert len(bodies(store)) == 10
     store.close()
-    assert Checkpoint(store.config.root / "checkpoint").confirm_physical_offset == last.position
+    assert Checkpoint.open(store.config.root / "checkpoint").confirm_physical_offset == last.position
 
 
 def test_copied_store_is_not_treated_like_one_whose_process_was_killed(

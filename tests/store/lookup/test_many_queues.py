@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pocketmq.store import PutStatus
-from pocketmq.store.files import open_maps
+from pocketmq.store.files import mapped_file
 from pocketmq.store.files.mapped_files import MappedFiles
 from pocketmq.store.lookup import queue_table
 from pocketmq.store.lookup.queue_unit import UNIT
@@ -55,8 +55,8 @@ def test_views_of_an_unmapped_file_stay_readable(open_store, put, few_maps):
 def test_limit_of_maps_depends_on_the_descriptors_a_process_may_have(monkeypatch):
     resource = pytest.importorskip("resource")
     for soft, most in ((1024, 256), (100, 64), (1 << 20, 8192), (resource.RLIM_INFINITY, 8192)):
-        monkeypatch.setattr(open_maps.resource, "getrlimit", lambda _, soft=soft: (soft, soft))
-        assert open_maps.most_queue_maps() == most
+        monkeypatch.setattr(mapped_file.resource, "getrlimit", lambda _, soft=soft: (soft, soft))
+        assert mapped_file.most_queue_maps() == most
 
 
 def test_log_beyond_four_gigabytes_and_queue_beyond_two_thousand_million(
@@ -93,7 +93,7 @@ def test_message_of_four_mebibytes_is_stored_and_one_byte_more_is_not(open_store
 
 def test_thread_that_makes_a_file_ahead_unmaps_none(tmp_path):
     """The owner may be in the middle of a write into any."""
-    maps = open_maps.OpenMaps(2)
+    maps = mapped_file.OpenMaps(2)
     files = MappedFiles(tmp_path / "log", 4096, 4096, maps)
     for number in range(2):
         files.add_file(4096 * number, 1)

@@ -20,7 +20,7 @@ from pocketmq.protocol.requests.offset import GetMaxOffset
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.errors import StoreError
-from pocketmq.store.files.disk_usage import SystemDisk
+from pocketmq.store.retention import SystemDisk
 from pocketmq.testing import EmbeddedServer, LoadError, NotRunningError, RocketMQ, RocketMQCluster
 from pocketmq.testing.server import settings
 
