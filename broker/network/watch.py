@@ -27,6 +27,13 @@ _Answering = Callable[["Watched", Command, Command, ReplyBody], bool]
 _Exchanged = Callable[["Watched", Sequence[Send], Sequence[bytes]], None]
 
 
+def whole_body(body: ReplyBody) -> bytes:
+    """A copy in one piece; empty for a frame without a body."""
+    if body is None:
+        return b""
+    return bytes(body) if isinstance(body, bytes | memoryview) else b"".join(body)
+
+
 class Watched(Protocol):
     """A connection, as watchers use it."""
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pocketmq.broker.network.dispatch import Answer
-from pocketmq.broker.network.watch import SideServer, Watcher
+from pocketmq.broker.network.watch import SideServer, Watcher, whole_body
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, RESPONSE_FLAG, Command
@@ -182,12 +182,9 @@ class WatchedClient:
         if found is None:
             return
         if watch is None or not watch.answering(self, command, reply, body):
-            if body is None:
-                body = b""
-            whole = bytes(body) if isinstance(body, bytes | memoryview) else b"".join(body)
             self.ended(command)
             grpc = int((reply.fields or {}).get("grpc-status", "0"))
-            found.write(whole, GrpcStatus(grpc), reply.remark or "" if grpc else "")
+            found.write(whole_body(body), GrpcStatus(grpc), reply.remark or "" if grpc else "")
 
     def first_half(self, command: Command, body: bytes) -> bytes:
         """Bytes that end in the middle of a reply, for a test that closes the connection there."""

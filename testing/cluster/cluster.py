@@ -309,7 +309,9 @@ class RocketMQCluster(InThread):
             folder, self._folder = self._folder, None
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
-            self._forget_all()
+            self._brokers.clear()
+            self._name_servers.clear()
+            self._context = self._new_context()  # a later start begins anew
             atexit.unregister(self.stop)
 
     async def _stop_all(self) -> None:
@@ -327,12 +329,6 @@ class RocketMQCluster(InThread):
         for result in results:
             if result is not None:
                 raise result
-
-    def _forget_all(self) -> None:
-        """A later start begins anew."""
-        self._brokers.clear()
-        self._name_servers.clear()
-        self._context = self._new_context()
 
     def _new_context(self) -> ClusterContext:
         context = ClusterContext(self._thread, self._settings, self._seed)

@@ -8,7 +8,7 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.config.addresses import host_and_port
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.network.server import Server
-from pocketmq.broker.network.watch import ReplyBody, Watchable, Watched, Watcher
+from pocketmq.broker.network.watch import ReplyBody, Watchable, Watched, Watcher, whole_body
 from pocketmq.broker.node import Node
 from pocketmq.protocol.wire.command import Command
 
@@ -161,36 +161,29 @@ class ClusterBroker(Member):
             self._slow_down(self._node)
 
     async def stop_here(self) -> None:
-        async with self._changing:
-            node = self._taken()
-            if node is not None:
-                await self._end(node)
+        await self._end()
 
     async def _kill_here(self) -> None:
-        async with self._changing:
-            node = self._taken()
-            if node is not None:
-                await self._end(node, is_killed=True)
-        if node is not None:
+        if await self._end(is_killed=True):
             await self._context.forgotten(self)
 
-    def _taken(self) -> Node | None:
-        """The running node, which is no longer ours."""
-        node, self._node, self._followed = self._node, None, None
-        return node
-
-    async def _end(self, node: Node, *, is_killed: bool = False) -> None:
-        """It is watched to its end, because answers leave until then. Nobody else gets its port, and nothing that it
-        wanted to do later is done."""
-        try:
-            await self._grpc.close(is_killed=is_killed)
-        finally:
+    async def _end(self, *, is_killed: bool = False) -> bool:
+        """Whether it ran. It is watched to its end, because answers leave until then. Nobody else gets its port, and
+        nothing that it wanted to do later is done."""
+        async with self._changing:
+            node, self._node, self._followed = self._node, None, None
+            if node is None:
+                return False
             try:
-                await (node.kill() if is_killed else node.stop())
+                await self._grpc.close(is_killed=is_killed)
             finally:
-                self._context.watched.detach(node)
-        self._context.leave_timers(self._timers)
-        self._held.hold(*host_and_port(self._addr))
+                try:
+                    await (node.kill() if is_killed else node.stop())
+                finally:
+                    self._context.watched.detach(node)
+            self._context.leave_timers(self._timers)
+            self._held.hold(*host_and_port(self._addr))
+            return True
 
     def end(self) -> None:
         self._grpc.end()
@@ -260,18 +253,16 @@ class ClusterGrpcPort:
     async def open(self, node: Node) -> None:
         """Serve gRPC clients on a running node; nothing if it does. `StartError` if it cannot."""
         async with self._opening:  # two threads may ask at once
-            if self._endpoint is None:
-                await self._open(node)
+            if self._endpoint is not None:
+                return
+            from pocketmq.grpc_endpoint.endpoint import Endpoint
 
-    async def _open(self, node: Node) -> None:
-        from pocketmq.grpc_endpoint.endpoint import Endpoint
-
-        port = host_and_port(self.address)[1] if self.address else 0
-        endpoint = Endpoint(node, port=port, neighbours=self._addresses)
-        await endpoint.start()
-        self._endpoint, self.address = endpoint, endpoint.address
-        self._addresses[node.broker_address] = self.address
-        self.end()
+            port = host_and_port(self.address)[1] if self.address else 0
+            endpoint = Endpoint(node, port=port, neighbours=self._addresses)
+            await endpoint.start()
+            self._endpoint, self.address = endpoint, endpoint.address
+            self._addresses[node.broker_address] = self.address
+            self.end()
 
     async def close(self, *, is_killed: bool = False) -> None:
         """Before its broker ends. A killed one resets its connections and tells nobody."""
@@ -299,7 +290,7 @@ class SlowAnswers(Watcher):
     def answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
         if command is self._leaving:
             return False
-        ready = ReadyReply.of(reply, body)
+        ready = ReadyReply(reply, whole_body(body))
         later(connection.loop, self._seconds, self._leave, connection, command, ready)
         return True
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from random import Random
 from typing import Any, Final
 
-from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher
+from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher, whole_body
 from pocketmq.core.sends import Send
 from pocketmq.protocol.bodies.routes import BrokerData
 from pocketmq.protocol.wire.command import Command
@@ -209,7 +209,7 @@ class FaultWatcher(Watcher, Answering):
         )
         if hit is None and not is_route:
             return False
-        ready = ReadyReply.of(reply, body)
+        ready = ReadyReply(reply, whole_body(body))
         changed = self._routed(command, ready) if is_route else None
         ready = changed or ready
         if hit is not None:

@@ -32,12 +32,6 @@ class ReadyReply:
         self.body = body
 
     @classmethod
-    def of(cls, command: Command, body: ReplyBody) -> "ReadyReply":
-        if body is None:
-            return cls(command, b"")
-        return cls(command, bytes(body) if isinstance(body, bytes | memoryview) else b"".join(body))
-
-    @classmethod
     def altered(cls, former: Command, reply: Reply, opaque: int) -> "ReadyReply":
         """The frame of a test's reply, in the form of the former one."""
         command = Command(

@@ -15,7 +15,7 @@ the store. Belongs to the server's loop.
 from collections import Counter, deque
 from typing import Final, cast
 
-from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher
+from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher, whole_body
 from pocketmq.protocol.bodies.client import TAG, HeartbeatData, MessageModel
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.requests.membership import HeartBeat
@@ -245,8 +245,7 @@ class SentReplies(_BookWatcher):
                 kept = self._answered[1]
             if kept is not None:
                 self._answered = command, kept
-                whole = bytes(body) if isinstance(body, bytes | memoryview) else b"".join(body)
-                self._book.add(kept, reply, whole, is_sent=True)
+                self._book.add(kept, reply, whole_body(body), is_sent=True)
         return False
 
 

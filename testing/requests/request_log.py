@@ -11,7 +11,7 @@ from time import time_ns
 from typing import Final, cast
 
 import msgspec
-from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher
+from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher, whole_body
 from pocketmq.core.sends import Send, frames_of
 from pocketmq.protocol.bodies.client import HeartbeatData
 from pocketmq.protocol.errors import ProtocolError
@@ -268,9 +268,7 @@ class LogWatcher(Watcher):
             return None
         if self._called is not None and self._called[0] is command:
             return self._called[1]
-        whole = (
-            b"" if body is None else bytes(body) if isinstance(body, bytes | memoryview) else b"".join(body)
-        )
+        whole = whole_body(body)
         request = msgspec.structs.replace(command, body=whole)
         kept = self._log.add(known, request, len(whole), is_to_client=True)
         self._called = command, kept
