@@ -147,13 +147,14 @@ def loading(sources: "Sequence[LoadSource]") -> "list[Companion]":
     file."""
     if not sources:
         return []
-    from pocketmq.testing.state.load import apply_loads, read_load
+    from pocketmq.testing.state.load import apply_load, read_load
 
     loads = [read_load(source) for source in sources]
 
     @asynccontextmanager
     async def load(node: "Node") -> AsyncIterator[Mapping[str, str]]:
-        await apply_loads(node, loads)
+        for one in loads:
+            await apply_load(node, one)
         yield {}
 
     return [load]

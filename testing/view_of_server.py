@@ -1,6 +1,6 @@
 """ServerView: what `rocketmq` and `rocketmq_noproc` have in common. Topics, groups, messages, views and waits.
 
-All of it goes through a `Source` (`views/source.py`), so the same calls work on the embedded server and over the wire.
+All of it goes through a source (`views/`), so the same calls work on the embedded server and over the wire.
 """
 
 import asyncio
@@ -25,9 +25,17 @@ from .state.load import (
     send_request,
     topic_of,
 )
-from .views.source import ResultT, Source
 from .views.values import FirstPosition, Listing, Member, StoredMessage, listing, under_origin_topic
-from .views.waits import WAIT_SECONDS, AsyncWaits, all_consumed, idle, members_there, messages_there
+from .views.waits import (
+    WAIT_SECONDS,
+    AsyncWaits,
+    ResultT,
+    Source,
+    all_consumed,
+    idle,
+    members_there,
+    messages_there,
+)
 
 _TIMES: Final = (names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS)
 """Properties that time a message; beside a delay level the broker drops them."""

@@ -37,7 +37,7 @@ from ..errors import TestingError
 from ..faults.rule import AnyRule
 from ..requests.logged_request import LoggedRequest
 from ..server.after_death import end_after_death, let_live
-from ..state.load import Load, LoadedMessage, apply_loads, read_load
+from ..state.load import Load, LoadedMessage, apply_load, read_load
 from .scenario import Scenario, ScenarioError
 
 END_SECONDS: Final = 30.0
@@ -208,7 +208,7 @@ class Stage:
         try:
             load = {"topics": {TOPIC: self.scenario.queues}, "groups": [GROUP]}
             for broker in self.masters():
-                self.cluster.run(apply_loads(broker.node, [read_load(load)]))
+                self.cluster.run(apply_load(broker.node, read_load(load)))
                 self.cluster.call(broker.broker.groups.update, self._group())
             if self.scenario.slaves:
                 self.cluster.wait_replicated()
@@ -308,7 +308,7 @@ class Stage:
             try:
                 if masters:
                     node = masters[number % len(masters)].node
-                    self.cluster.run(apply_loads(node, [Load(messages=(message,))]))
+                    self.cluster.run(apply_load(node, Load(messages=(message,))))
                     return True
             except TestingError:  # it was stopped meanwhile
                 number += 1

@@ -9,7 +9,7 @@
       - {topic: orders, body: later, delay_level: 1, properties: {source: test}}
 
 Names are those on the wire. Everything is read and checked before anything is made; every error is one line that names
-the file and the place. `apply_loads` then makes topics and groups, known to the name server, and sends the messages
+the file and the place. `apply_load` then makes topics and groups, known to the name server, and sends the messages
 over TCP, in order.
 """
 
@@ -226,13 +226,8 @@ def _number(value: object, where: str) -> int | None:
 # -- bringing it to a server
 
 
-async def apply_loads(node: Node, loads: Iterable[Load]) -> None:
-    """Make what the loads name. Raises `LoadError` if the broker refuses something. On the node's loop."""
-    for load in loads:
-        await _apply(node, load)
-
-
-async def _apply(node: Node, load: Load) -> None:
+async def apply_load(node: Node, load: Load) -> None:
+    """Make what the load names. Raises `LoadError` if the broker refuses something. On the node's loop."""
     broker = node.broker
     for config in load.topics:
         broker.topics.update(config)

@@ -1,8 +1,8 @@
-"""The embedded server as a source: looks into the parts of its broker, on its loop."""
+"""The embedded server as a source, where views and waits look: looks into the parts of its broker, on its loop."""
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.first_position.verdict import explain
@@ -17,19 +17,22 @@ from ..ledger.book import Subscription, Subscriptions
 from ..ledger.stored import Wanted, entry_at, wanted
 from ..requests.request_log import RequestLog
 from ..server.embedded import EmbeddedServer
-from ..state.load import DEFAULT_QUEUES, Load, apply_loads
+from ..state.load import DEFAULT_QUEUES, Load, apply_load
 from .pending import ENTRIES_A_TURN, unacknowledged
-from .source import QueueEnds, ResultT
-from .values import HeldPull, Lock, StoredMessage, stored_message
+from .values import HeldPull, Lock, QueueEnds, StoredMessage, stored_message
 
 ASK_SECONDS: Final = 1.0
 """How long a member may take to answer 307."""
+ResultT = TypeVar("ResultT")
 
 
 class EmbeddedSource:
-    """See `Source`."""
+    """Every coroutine runs on the loop of the source; `run` and `run_async` bring it there, from a thread that may wait
+    and from another loop. None of them changes anything at the server, but `load` and `send`. An unknown topic has no
+    messages and no offsets; an unknown group no members."""
 
     look_seconds = 0.002
+    """How often a wait looks."""
 
     def __init__(self, server: EmbeddedServer) -> None:
         self._server = server
@@ -82,6 +85,8 @@ class EmbeddedSource:
     async def count_wanted(
         self, topic: str, group: str, ranges: dict[int, tuple[int, int]], most: int | None
     ) -> int:
+        """How many messages of these parts of queues (first offset, end) the group's filter matches; with `most`, the
+        count may stop there."""
         wants = _wanted_by(self._broker, self._server.watched.log, topic, group)
         if wants is None:
             return sum(end - begin for begin, end in ranges.values())
@@ -99,9 +104,11 @@ class EmbeddedSource:
         return count
 
     async def unacknowledged(self, topic: str, group: str) -> int:
+        """How many messages of a topic the group has popped and not acknowledged."""
         return await unacknowledged(self._broker, topic, group)
 
     async def unknown_name(self, topic: str | None, group: str | None) -> str | None:
+        """What is wrong with the names, in words; `None` if both exist."""
         broker = self._broker
         if topic is not None and broker.topics.find(topic) is None:
             return f"there is no topic {topic}{_similar(broker, topic)}"
@@ -110,6 +117,7 @@ class EmbeddedSource:
         return f"there is no group {group}"
 
     async def running_info(self, group: str, client_id: str) -> ConsumerRunningInfo | None:
+        """What a member says of itself (307); `None` if it does not answer."""
         client = self._broker.membership.consumers.find(group, client_id)
         return None if client is None else await running_info(client, group, ASK_SECONDS)
 
@@ -126,15 +134,17 @@ class EmbeddedSource:
         ]
 
     async def state(self, topic: str, group: str) -> object:
+        """Differs as soon as something was stored, or committed by the group."""
         broker = self._broker
         return broker.store.log_end, dict(broker.offsets.offsets(topic, group) or {})
 
     # -- changing
 
     async def load(self, load: Load) -> None:
-        await apply_loads(self._server.node, [load])
+        await apply_load(self._server.node, load)
 
     async def before_send(self, topic: str) -> tuple[int, str]:
+        """How many queues a topic has or will have, and an id for the message."""
         config = self._broker.topics.find(topic)
         queues = DEFAULT_QUEUES if config is None else config.write_queue_nums
         return max(queues, 1), self._broker.state.unique_ids.next()

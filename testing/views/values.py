@@ -82,6 +82,8 @@ def under_origin_topic(message: StoredMessage) -> StoredMessage:
 __all__ = ("FirstPosition", "HeldPull", "Listing", "Lock", "Member", "listing")
 
 ItemT = TypeVar("ItemT")
+QueueEnds = dict[int, tuple[int, int]]
+"""Min and max offset by queue id, of the queues that have ever held a message."""
 
 
 class Lock(msgspec.Struct, frozen=True, kw_only=True):

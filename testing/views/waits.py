@@ -7,16 +7,22 @@ behind the offset that the group's filter leaves out are not missing: the offset
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
 from pocketmq.protocol.message.topics import is_retry_topic, pop_retry_topic
 
 from ..errors import MessagesMissingError
-from .source import Source
 from .values import Member, StoredMessage
+
+if TYPE_CHECKING:
+    from .embedded_source import EmbeddedSource
+    from .wire_source import WireSource
+
+Source: TypeAlias = "EmbeddedSource | WireSource"
+"""Where views and waits look."""
 
 
 class Answers(msgspec.Struct, frozen=True):
@@ -107,11 +113,6 @@ def _known_offsets(info: ConsumerRunningInfo, topic: str) -> dict[int, int]:
     }
 
 
-def topics_to_read(subscriptions: Iterable[str]) -> list[str]:
-    """Those of a test first, then retry topics."""
-    return sorted(subscriptions, key=lambda topic: (is_retry_topic(topic), topic))
-
-
 WAIT_SECONDS: Final = 5.0
 _FIRST_QUESTION_SECONDS: Final = 0.01
 _LONGEST_PAUSE_SECONDS: Final = 0.2
@@ -171,7 +172,7 @@ async def idle(source: Source, group: str, timeout_seconds: float) -> None:
         subscriptions = await source.subscriptions(group)
         if not subscriptions:
             return f"{group} has 0 of 1 members"
-        for topic in topics_to_read(subscriptions):
+        for topic in sorted(subscriptions, key=lambda topic: (is_retry_topic(topic), topic)):  # retries last
             missing = await what_is_missing(source, topic, group, answers, is_counted=is_last)
             if missing is not None:
                 return missing

@@ -9,7 +9,7 @@ import itertools
 import os
 import time
 from collections.abc import AsyncIterator, Coroutine
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from pocketmq.client import (
     AdminClient,
@@ -39,13 +39,13 @@ from pocketmq.protocol.wire.schema import ReplyT, Request
 from ..errors import NotRunningError, TestingError
 from ..server.loop_thread import LoopThread
 from ..state.load import Load, retry_topic_config, send_request
-from .source import QueueEnds, ResultT
-from .values import StoredMessage, message_of
+from .values import QueueEnds, StoredMessage, message_of
 
 ROUTE_LOOKS: Final = 100
 _TOOLS_GROUP: Final = "TOOLS_CONSUMER"
 _ALL: Final = SubscriptionData(sub_string=SUBSCRIBE_ALL)
 _numbers: Final = itertools.count(1)
+ResultT = TypeVar("ResultT")
 
 
 class WireAdmin(AdminClient):
@@ -63,7 +63,7 @@ class WireAdmin(AdminClient):
 
 
 class WireSource:
-    """See `Source`. `start` and `stop` mirror each other."""
+    """See `EmbeddedSource`. `start` and `stop` mirror each other."""
 
     look_seconds = 0.05
 
