@@ -53,7 +53,6 @@ def _do(stage: Stage, step: AnyStep, where: str) -> None:
 
 
 def _tag(step: AnyStep) -> str:
-    """The word of a step."""
     return str(step.__struct_config__.tag)
 
 

@@ -62,13 +62,11 @@ class Faults:
         self, *, response: str | int = "SYSTEM_ERROR", remark: str | None = None, **words: Unpack[RuleWords]
     ) -> Rule:
         """Answer with this response code (official name or number) and remark; the request is not executed."""
-        return self._add("refuse", Refuse(response, remark), dict(words), ("response", "remark"))
+        return self._add(Refuse(response, remark), dict(words), ("response", "remark"))
 
     def silence(self, *, execute: bool = False, **words: Unpack[RuleWords]) -> Rule:
         """Never answer. With `execute` the request is executed all the same."""
-        return self._add(
-            "silence", Silence(execute=check_bool("execute", execute)), dict(words), ("execute",)
-        )
+        return self._add(Silence(execute=check_bool("execute", execute)), dict(words), ("execute",))
 
     def disconnect(
         self,
@@ -87,7 +85,7 @@ class Faults:
             raise WrongValueError("within_body=True needs an answer, so execute must not be False", [True])
         check_bool("reset", reset)
         effect = Disconnect(execute=executes, reset=reset, within_body=within_body)
-        return self._add("disconnect", effect, dict(words), ("execute", "reset", "within_body"))
+        return self._add(effect, dict(words), ("execute", "reset", "within_body"))
 
     def delay(self, *, seconds: float, jitter: float = 0.0, **words: Unpack[RuleWords]) -> Rule:
         """Execute at once and answer later: after `seconds`, plus or minus up to `jitter`, by the server's clock.
@@ -95,7 +93,7 @@ class Faults:
         Other requests of the connection are not held up.
         """
         effect = Delay(check_number("seconds", seconds), check_number("jitter", jitter))
-        return self._add("delay", effect, dict(words), ("seconds", "jitter"))
+        return self._add(effect, dict(words), ("seconds", "jitter"))
 
     def alter(
         self,
@@ -121,11 +119,11 @@ class Faults:
         if opaque is not None:
             check_int("opaque", opaque, least=-(1 << 31), most=(1 << 31) - 1)
         effect = Alter(function, fields, body, opaque)
-        return self._add("alter", effect, dict(words), ("fields", "body", "opaque"))
+        return self._add(effect, dict(words), ("fields", "body", "opaque"))
 
     def duplicate(self, **words: Unpack[RuleWords]) -> Rule:
         """Answer twice."""
-        return self._add("duplicate", Duplicate(), dict(words), ())
+        return self._add(Duplicate(), dict(words), ())
 
     def control(self, code: str | int, function: ControlFunction, **words: Unpack[ControlWords]) -> Rule:
         """Let a function decide: plain or coroutine, it gets the decoded request and returns a `Reply`, `PASS` or
@@ -134,7 +132,7 @@ class Faults:
             raise WrongValueError(
                 f"control takes a function of the request, got {function!r}", ["a function"]
             )
-        return self._add("control", Control(function), {"code": code, **words}, ("function",))
+        return self._add(Control(function), {"code": code, **words}, ("function",))
 
     # -- bytes and routes: until they are removed
 
@@ -225,8 +223,8 @@ class Faults:
 
     # -- inside
 
-    def _add(self, name: str, effect: Effect, words: dict[str, Any], others: tuple[str, ...]) -> Rule:
-        match, uses = words_of(name, words, others=others)
+    def _add(self, effect: Effect, words: dict[str, Any], others: tuple[str, ...]) -> Rule:
+        match, uses = words_of(effect.name, words, others=others)
         rule = Rule(next(self._ids), match, uses, effect, self._removed)
         self._call(lambda: self._rules.add(rule))
         return rule

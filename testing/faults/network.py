@@ -31,9 +31,6 @@ class NetworkRule(AnyRule):
         self.client = client
         self.shape = shape
 
-    def holds(self, connection: LoggedConnection) -> bool:
-        return self.client is None or connection.client_id == self.client
-
     def words(self) -> dict[str, Any]:
         return ({} if self.client is None else {"client": self.client}) | self.shape.as_json()
 
@@ -42,7 +39,7 @@ def shape_for(rules: Iterable[NetworkRule], connection: LoggedConnection) -> Sha
     """What all rules together do to a connection."""
     shape = Shape()
     for rule in rules:
-        if rule.holds(connection):
+        if rule.client in (None, connection.client_id):
             shape = shape.over(rule.shape)
     return shape
 
@@ -66,7 +63,7 @@ class ShapedTransport(asyncio.Transport):
         self._wanted[client] = wanted
         former, shape = self._line.shape, functools.reduce(Shape.beside, self._wanted.values())
         if shape != former:
-            self._line.change(shape)
+            self._line.shape = shape
         if former.half_open and not shape.half_open:
             self.abort()  # the peer waits for replies that were lost
 

@@ -102,7 +102,6 @@ def changed_reply(
     """The reply with the routes that the rules want; None if they want no other."""
     if request.code == RPC_ROUTE:
         return _changed_rpc_reply(rules, request, reply)
-    topic = request.topic or ""
     if reply.command.code not in (ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST):
         return None
     try:
@@ -114,14 +113,12 @@ def changed_reply(
     route = _changed(rules, request, name_server, before, brokers)
     if route == before:
         return None
-    former_command = reply.command
     if not route.broker_datas:
-        remark = f"No topic route info in name server for the topic: {topic}"
-        return ReadyReply(_command(former_command, ResponseCode.TOPIC_NOT_EXIST, remark), b"")
-    version = request.version
+        remark = f"No topic route info in name server for the topic: {request.topic or ''}"
+        return ReadyReply(_command(reply.command, ResponseCode.TOPIC_NOT_EXIST, remark), b"")
     standard = request.fields.get("acceptStandardJsonOnly", "").lower() == "true"
-    body = route.encode_for(version, accept_standard_json_only=standard)
-    return ReadyReply(_command(former_command, ResponseCode.SUCCESS, None), body)
+    body = route.encode_for(request.version, accept_standard_json_only=standard)
+    return ReadyReply(_command(reply.command, ResponseCode.SUCCESS, None), body)
 
 
 def _changed(

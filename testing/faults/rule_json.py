@@ -22,19 +22,8 @@ from ..requests.values import check_choice
 from .faults import Faults
 from .rule import USE_WORDS, AnyRule
 
-EFFECTS: Final = (
-    "refuse",
-    "silence",
-    "disconnect",
-    "delay",
-    "alter",
-    "duplicate",
-    "network",
-    "hide_broker",
-    "route",
-    "name_servers_disagree",
-)
-_BY_RULE: Final = frozenset(("refuse", "silence", "disconnect", "delay", "alter", "duplicate"))
+_BY_RULE: Final = ("refuse", "silence", "disconnect", "delay", "alter", "duplicate")
+EFFECTS: Final = (*_BY_RULE, "network", "hide_broker", "route", "name_servers_disagree")
 _JSON_MATCH_WORDS: Final = tuple(word for word in MATCH_WORDS if word != "where")
 
 

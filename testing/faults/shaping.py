@@ -70,9 +70,7 @@ class Shape(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self.over(other), latency=max(self.latency, other.latency))
 
     def as_json(self) -> dict[str, Any]:
-        words = {"latency": self.latency, "bandwidth": self.bandwidth, "slice_bytes": self.slice_bytes}
-        words["half_open"] = self.half_open
-        return {name: value for name, value in words.items() if value}
+        return {name: value for name, value in msgspec.structs.asdict(self).items() if value}
 
 
 def _least(one: int | None, other: int | None) -> int | None:
@@ -102,25 +100,18 @@ class Line:
         self._write = write
         self._drained = drained
         self._waiting: deque[tuple[float, memoryview]] = deque()
-        self._shape = Shape()
+        self.shape = Shape()
+        """May be changed; what is on the way keeps its latency."""
         self._free_at = 0.0
         """When the last slice has left, where bandwidth is limited."""
         self._timer: asyncio.Handle | None = None
         self.waiting_bytes = 0
 
-    @property
-    def shape(self) -> Shape:
-        return self._shape
-
-    def change(self, shape: Shape) -> None:
-        """From now on; what is on the way keeps its latency."""
-        self._shape = shape
-
     def put(self, data: bytes | bytearray | memoryview) -> None:
         """Send it along. Half open, it is lost."""
-        if self._shape.half_open or not data:
+        if self.shape.half_open or not data:
             return
-        self._waiting.append((time.monotonic() + self._shape.latency, memoryview(bytes(data))))
+        self._waiting.append((time.monotonic() + self.shape.latency, memoryview(bytes(data))))
         self.waiting_bytes += len(data)
         if self._timer is None:
             self._schedule()
@@ -137,15 +128,15 @@ class Line:
         now = time.monotonic()  # the loop's time may be that of its last turn
         due, data = self._waiting[0]
         at = due
-        if self._shape.bandwidth is not None:
-            at = max(due, self._free_at) + self._next_bytes(data) / self._shape.bandwidth
+        if self.shape.bandwidth is not None:
+            at = max(due, self._free_at) + self._next_bytes(data) / self.shape.bandwidth
         if at > now:
             self._timer = later(self._loop, at - now, self._leave, at)
         else:
             self._timer = self._loop.call_soon(self._leave, now)
 
     def _next_bytes(self, data: memoryview) -> int:
-        largest = self._shape.largest
+        largest = self.shape.largest
         return len(data) if largest is None else min(largest, len(data))
 
     def _leave(self, at: float) -> None:
@@ -157,7 +148,7 @@ class Line:
             self._waiting.appendleft((due, data[count:]))
         self._free_at = at
         self.waiting_bytes -= count
-        if not self._shape.half_open:
+        if not self.shape.half_open:
             self._write(bytes(data[:count]))
         if self._waiting:
             self._schedule()

@@ -147,8 +147,8 @@ class _Link:
         if self.ways[0].line.shape.half_open and not shape.half_open:
             self.abort()
             return
-        self.ways[0].line.change(shape)
-        self.ways[1].line.change(msgspec.structs.replace(shape, latency=0.0))
+        self.ways[0].line.shape = shape
+        self.ways[1].line.shape = msgspec.structs.replace(shape, latency=0.0)
 
     def abort(self) -> None:
         for way in self.ways:

@@ -29,23 +29,28 @@ class Place(NamedTuple):
     position: int
 
 
-def member_of(request: LogEntry) -> str:
-    """The client id of the sender; its address, if it sent no heartbeat."""
-    return request.connection.client_id or request.connection.peer
-
-
-class Delivery(msgspec.Struct, frozen=True):
-    """A message in the answer to a pull or a pop that its peer got. Times are in ms by the broker's clock."""
+class _OfMessage(msgspec.Struct, frozen=True):
+    """What is about one offset of a queue."""
 
     group: str
     queue: Queue
     offset: int
+    request: LogEntry
+
+    @property
+    def member(self) -> str:
+        """The client id of the sender; its address, if it sent no heartbeat."""
+        return self.request.connection.client_id or self.request.connection.peer
+
+
+class Delivery(_OfMessage, frozen=True, kw_only=True):
+    """A message in the answer to a pull or a pop that its peer got. Times are in ms by the broker's clock."""
+
     place: Place
     message_id: str
     sharding_key: str | None
     store_timestamp: int
     is_retry: bool
-    request: LogEntry
     popped_ms: int | None = None
     visible_again_ms: int | None = None
     """When a pop hands the message out once more; None for a pull."""
@@ -55,47 +60,25 @@ class Delivery(msgspec.Struct, frozen=True):
         return self.request.connection.client_id
 
     @property
-    def member(self) -> str:
-        return member_of(self.request)
-
-    @property
     def delivered_ms(self) -> int:
         """When the answer was sent, by the machine's clock."""
         return (self.request.answered_ns or self.request.at_ns) // 1_000_000
 
 
-class Pulled(msgspec.Struct, frozen=True):
+class Pulled(_OfMessage, frozen=True):
     """A pull of a queue: the group, or the member of a broadcasting group, has everything before the offset."""
 
-    group: str
-    queue: Queue
-    offset: int
-    request: LogEntry
 
-    @property
-    def member(self) -> str:
-        return member_of(self.request)
-
-
-class Committed(msgspec.Struct, frozen=True):
+class Committed(_OfMessage, frozen=True):
     """A group's offset of a queue changed: the next message to consume."""
 
-    group: str
-    queue: Queue
-    offset: int
-    request: LogEntry
 
-
-class Acked(msgspec.Struct, frozen=True):
+class Acked(_OfMessage, frozen=True):
     """A popped message was acknowledged; with `is_returned`, its invisible time was changed instead.
 
     The server consumed it instead of delivering it: with `is_filtered` because its group does not want it, with
     `is_given_up` because its attempts are used up."""
 
-    group: str
-    queue: Queue
-    offset: int
-    request: LogEntry
     is_returned: bool = False
     is_filtered: bool = False
     is_given_up: bool = False

@@ -324,7 +324,6 @@ def _is_due_again(before: Delivery, fact: Delivery) -> bool:
 
 
 def _is_before(fact: Delivery, other: Delivery) -> bool:
-    """Whether it was stored before the other."""
     if fact.place.broker == other.place.broker:
         return fact.place.position < other.place.position
     return fact.store_timestamp < other.store_timestamp

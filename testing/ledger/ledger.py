@@ -17,12 +17,7 @@ from pocketmq.broker.network.watch import Watcher
 from pocketmq.broker.node import Node
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.offset_id import encode_message_id
-from pocketmq.protocol.message.topics import (
-    is_dlq_topic,
-    is_internal_group,
-    is_retry_topic,
-    is_system_topic,
-)
+from pocketmq.protocol.message.topics import is_dlq_topic, is_internal_group, is_retry_topic, is_system_topic
 
 from ..errors import WrongValueError
 from ..requests.request_log import LogWatcher, RequestLog

@@ -14,12 +14,7 @@ from pocketmq.protocol.message.pop_receipt import parse_receipt_of_ack, real_top
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, decode_records
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
-from pocketmq.protocol.requests.pop import (
-    AckMessage,
-    BatchAckMessage,
-    ChangeMessageInvisibleTime,
-    PopMessage,
-)
+from pocketmq.protocol.requests.pop import AckMessage, BatchAckMessage, ChangeMessageInvisibleTime, PopMessage
 from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 from pocketmq.protocol.rpc_numbers import FIRST_RPC

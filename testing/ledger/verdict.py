@@ -35,8 +35,8 @@ class Finding(msgspec.Struct, frozen=True):
 
     def as_json(self) -> LedgerFinding:
         """For JSON: the same names."""
-        found: dict[str, Any] = {name: getattr(self, name) for name in self.__struct_fields__}
-        return LedgerFinding(**found | {"requests": [request.as_json() for request in self.requests]})
+        requests = {"requests": [request.as_json() for request in self.requests]}
+        return LedgerFinding(**msgspec.structs.asdict(self) | requests)
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,5 +125,5 @@ class MessageHistory(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_json(self) -> LedgerMessage:
         """For JSON: the same names; each delivery with `group` and `client_id`."""
-        found: dict[str, Any] = {name: getattr(self, name) for name in self.__struct_fields__}
-        return LedgerMessage(**found | {"deliveries": [LedgerDelivery(*one) for one in self.deliveries]})
+        deliveries = {"deliveries": [LedgerDelivery(*one) for one in self.deliveries]}
+        return LedgerMessage(**msgspec.structs.asdict(self) | deliveries)

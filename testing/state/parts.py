@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 from pocketmq.broker.access.access_control import Access
+from pocketmq.broker.broker import Broker
 from pocketmq.broker.name_server.kv_config import KvConfig
 from pocketmq.broker.node import Node
 from pocketmq.broker.tables.json_table import JsonTable
@@ -24,14 +25,26 @@ class Part(Protocol):
     def state_fields(self) -> tuple[str, ...]: ...
 
 
+def tables_of(broker: Broker) -> Iterator[tuple[str, JsonTable]]:
+    """Every table by the name that snapshots know it by."""
+    yield "topics", broker.topics
+    yield "groups", broker.groups
+    yield "offsets", broker.offsets
+    yield "delays", broker.delays
+    yield "users", broker.access.users
+    yield "acls", broker.access.acls
+    yield "request_modes", broker.membership.request_modes
+    yield "filters", broker.membership.filters
+    yield "open_transactions", broker.transactions.open_count
+    yield "timed_messages", broker.delayed.timer.metrics
+    yield "ordered_pops", broker.popping.ordered_pops
+
+
 def parts_of(node: Node) -> Iterator[Part]:
     """The parts in an order that is always the same."""
-    broker = node.broker
-    yield from (broker.topics, broker.groups, broker.offsets, broker.delays)
-    yield from (broker.access.users, broker.access.acls)
-    yield from (broker.membership.request_modes, broker.membership.filters)
-    yield from (broker.transactions.open_count, broker.transactions.half_messages, broker.transactions.check)
-    yield from (broker.delayed.timer.metrics, broker.popping.ordered_pops)
+    for _, table in tables_of(node.broker):
+        yield table
+    yield from (node.broker.transactions.half_messages, node.broker.transactions.check)
     if node.name_server is not None:
         yield node.name_server.kv
 

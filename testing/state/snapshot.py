@@ -14,20 +14,17 @@ Both run in the server's thread.
 
 import shutil
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from pocketmq.broker.broker import Broker
 from pocketmq.broker.node import Node
-from pocketmq.broker.tables.json_table import JsonTable
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.store import StoreError
 from pocketmq.store.timer.timer_checkpoint import decode_timer_checkpoint
 
 from ..errors import SnapshotError
-from .parts import replace_content, restore_part, save_part
+from .parts import replace_content, restore_part, save_part, tables_of
 from .reset import at_rest, follow_queues, forget_clients, stop_clock
 from .rewinding import StoreMark, rewinding_of
 
@@ -43,7 +40,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     emulate: int
     tables: dict[str, bytes]
-    """JSON of each table by its name in `restoring.TABLES`."""
+    """JSON of each table by its name in `parts.tables_of`."""
     records: list[bytes]
     """In the order of the log."""
     timer: bytes
@@ -141,21 +138,6 @@ def _unpacked(data: bytes, where: str) -> Any:
 ACCESS_TABLES: Final = frozenset(("users", "acls"))
 """A snapshot may lack these: then they stay as they are."""
 _NOTHING: Final = StoreMark({}, (0, None))
-
-
-def tables_of(broker: Broker) -> Iterator[tuple[str, JsonTable]]:
-    """Every table by the name that snapshots know it by."""
-    yield "topics", broker.topics
-    yield "groups", broker.groups
-    yield "offsets", broker.offsets
-    yield "delays", broker.delays
-    yield "users", broker.access.users
-    yield "acls", broker.access.acls
-    yield "request_modes", broker.membership.request_modes
-    yield "filters", broker.membership.filters
-    yield "open_transactions", broker.transactions.open_count
-    yield "timed_messages", broker.delayed.timer.metrics
-    yield "ordered_pops", broker.popping.ordered_pops
 
 
 async def take_snapshot(node: Node) -> Snapshot:

@@ -114,7 +114,7 @@ def test_bytes_keep_their_order_and_none_is_lost(
         drained: list[bool] = []
         loop = asyncio.get_running_loop()
         line = Line(loop, written.append, lambda: drained.append(True))
-        line.change(Shape(0.0, bandwidth, slice_bytes))
+        line.shape = Shape(0.0, bandwidth, slice_bytes)
         for piece in pieces:
             line.put(piece)
         await until(lambda: line.waiting_bytes == 0)
