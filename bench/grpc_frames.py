@@ -11,7 +11,7 @@ import hpack
 from pocketmq.grpc_endpoint.http2 import frames
 from pocketmq.grpc_endpoint.http2.connection import Http2Connection
 from pocketmq.grpc_endpoint.http2.framing import PREFIX, PREFIX_BYTES
-from pocketmq.grpc_endpoint.http2.service import ConnectionOwner
+from pocketmq.grpc_endpoint.http2.server_stream import ConnectionOwner
 
 WINDOW = (1 << 31) - 1 - frames.FIRST_WINDOW
 

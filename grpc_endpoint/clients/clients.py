@@ -242,7 +242,6 @@ class Clients:
 
 
 def _kept_bytes(client_id: str, settings: Settings) -> int:
-    """What is kept of a client."""
     parts: tuple[Sized, ...] = (
         settings.publishing.topics,
         settings.subscription.subscriptions,

@@ -33,10 +33,9 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Request, to_fields
 
 from ..calls.rpc_call import RpcCall
-from ..conversion.received_message import Properties, set_message
+from ..conversion.received_message import set_message
 from ..messages import (
     Code,
-    Message,
     PrintThreadStackTraceCommand,
     RecoverOrphanedTransactionCommand,
     TelemetryCommand,
@@ -176,7 +175,7 @@ class ClientCommands:
             half.topic, transaction_id, request.tran_state_table_offset, request.commit_log_offset
         )
         orphan = RecoverOrphanedTransactionCommand(transaction_id=transaction_id)
-        self._set(orphan.message, half, properties)
+        set_message(orphan.message, half, half.topic, self._clock.now_ms(), properties)
         shown = _shown(request, body, ONEWAY_FLAG)
         if not peer.command(TelemetryCommand(recover_orphaned_transaction_command=orphan), shown):
             _log.warning("%r has no telemetry stream: its transaction is checked later", peer)
@@ -195,7 +194,8 @@ class ClientCommands:
         record: Record = decode_record(body or b"")
         nonce = self._next_nonce()
         verify = VerifyMessageCommand(nonce=nonce)
-        self._set(verify.message, record, decode_properties(record.properties))
+        properties = decode_properties(record.properties)
+        set_message(verify.message, record, record.topic, self._clock.now_ms(), properties)
         question = TelemetryCommand(verify_message_command=verify)
         answer = await self._ask(peer, nonce, question, _shown(request, body))
         if answer is None:
@@ -252,10 +252,6 @@ class ClientCommands:
             return None
         finally:
             del self._waiting[nonce]
-
-    def _set(self, message: Message, record: Record, properties: Properties) -> None:
-        """Fill the message of a command."""
-        set_message(message, record, record.topic, self._clock.now_ms(), properties)
 
     def _next_nonce(self) -> str:
         nonce = str(self._nonce)

@@ -82,7 +82,6 @@ class _State(dict[int, tuple[str, "_State"]]):
 
 @cache
 def _root() -> _State:
-    """The tree of codes."""
     root = _State(None)
     code = length = 0
     for bits, symbols in _BY_LENGTH:

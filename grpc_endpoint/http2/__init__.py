@@ -11,7 +11,6 @@ but the settings of TLS.
     connection.py     one connection: frames to streams, flow control, limits, the end
     port.py           listening sockets, TLS or plain by the first byte, bounds of all connections, the clean stop
     certificates.py   TLS of the port
-    service.py        what a connection needs of the program above it, and of its port
 
 Frames are our own, header blocks are decoded by the room hpack: the complete library for HTTP/2, h2, takes 170 us of
 processor time for a call, more than everything else together. It is the other side in the tests, which compare both.

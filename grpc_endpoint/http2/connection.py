@@ -24,8 +24,7 @@ from .header_blocks import HEADER_LIST_BYTES, HeaderBlocks
 from .headers import HeadersRefused, check_trailers, read_head, refusal_frame
 from .limits import CONTROL_FRAMES, FRAMES_OF_A_CALL, RESETS, SETTINGS, SMALL_WINDOW, RateLimit
 from .outgoing import WRITE_BYTES, Outgoing
-from .server_stream import RECEIVE_WINDOW, ServerStream
-from .service import ConnectionOwner
+from .server_stream import RECEIVE_WINDOW, ConnectionOwner, ServerStream
 
 _log = logging.getLogger("pocketmq.grpc")
 
@@ -284,7 +283,6 @@ class Http2Connection(asyncio.Protocol):
         stream.half_close()
 
     def _open(self, stream_id: int, fields: list[Field], *, is_end: bool) -> None:
-        """A call begins."""
         limits, out = self._port.limits, self.out
         if len(self.streams) >= limits.calls or self._is_ending:
             self._controls.count(self.last_activity)

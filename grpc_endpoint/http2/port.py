@@ -9,7 +9,7 @@ from pocketmq.broker.network.tls_stream import TlsPolicy
 
 from .connection import Http2Connection
 from .limits import Limits, MemoryBudget
-from .service import Service
+from .server_stream import Service
 
 _log = logging.getLogger("pocketmq.grpc")
 

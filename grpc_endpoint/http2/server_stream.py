@@ -1,13 +1,17 @@
-"""One call on its connection: DATA in, replies and trailers out, both under the windows of flow control."""
+"""One call on its connection: DATA in, replies and trailers out, both under the windows of flow control.
+
+Also what a connection needs of its surroundings: the program above it, and the port that it belongs to.
+"""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from .frames import DATA, WINDOW_MAX, ConnectionFault, ErrorCode, StreamFault, head, rst_stream, window_update
 from .framing import PREFIX, PREFIX_BYTES, MessageDeframer, MessageRefused, is_single_message
 from .headers import RequestHead, answer_frames, headers_frame, trailers_frame
+from .limits import Limits, MemoryBudget
 from .outgoing import JOINED_STREAM_BYTES, Outgoing
 
 RECEIVE_WINDOW: Final = 1_048_576
@@ -61,6 +65,38 @@ class Exchange(Protocol):
 
     def on_server_stop(self) -> None:
         """End the call now, if it would wait for something."""
+
+
+class Service(Protocol):
+    """The program above a port. Called on the loop; none of its methods waits."""
+
+    def opened(self, stream: "ServerStream", head: RequestHead) -> Exchange | None:
+        """A call begins; `None` if it was refused and ended at once."""
+
+    def connection_opened(self, owner: Owner) -> None:
+        """A client has connected."""
+
+    def pass_begins(self) -> None:
+        """A connection begins to handle what it has read."""
+
+    def pass_ends(self) -> None:
+        """It has handled it: what calls of one pass do together is done now."""
+
+    def connection_closed(self, owner: Owner) -> None:
+        """A connection is gone, after its calls were cancelled."""
+
+
+class ConnectionOwner(Protocol):
+    """The port, as its connections see it."""
+
+    loop: asyncio.AbstractEventLoop
+    service: Service
+    limits: Limits
+    memory: MemoryBudget
+
+    def connected(self, connection: Any, descriptor: int) -> None: ...
+
+    def disconnected(self, connection: Any) -> None: ...
 
 
 class ServerStream:
