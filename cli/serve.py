@@ -129,7 +129,6 @@ def virtual_node_time() -> "OwnTime":
 
 
 def _beside(broker: "BrokerConfig", given: ServerOptions) -> "list[Companion]":
-    """What runs beside the broker."""
     beside = [*loading(given.loads), *(ending_with_parent() if broker.store.is_temporary else ())]
     if given.admin_port is not None:
         from pocketmq.testing.server.admin_port import admin_port_beside

@@ -12,11 +12,7 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.client import Client
 from pocketmq.broker.node import Node
 from pocketmq.protocol.languages import version_name
-from pocketmq.protocol.message.topics import (
-    is_dlq_topic,
-    is_internal_group,
-    is_retry_topic,
-)
+from pocketmq.protocol.message.topics import is_dlq_topic, is_internal_group, is_retry_topic
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector

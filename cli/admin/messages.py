@@ -23,14 +23,7 @@ from pocketmq.client import (
     Producer,
     SendResult,
 )
-from pocketmq.client.admin.messages import (
-    BY_KEY,
-    BY_TAG,
-    LONG_MAX,
-    MAX_COUNT,
-    UNIQUE_KEY_COUNT,
-    TraceView,
-)
+from pocketmq.client.admin.messages import BY_KEY, BY_TAG, LONG_MAX, MAX_COUNT, UNIQUE_KEY_COUNT, TraceView
 from pocketmq.client.clock import wall_ms
 from pocketmq.client.hooks.trace_records import TraceType
 from pocketmq.client.values.results import PullStatus

@@ -24,22 +24,17 @@ async def consumer_progress(admin: AdminClient, given: Options) -> None:
     topic, cluster = given.text("topicName"), given.text("cluster")
     stats = await admin.consume_stats(group, topic, route_topic=cluster)
     holders = await admin.queue_holders(group) if given.boolean("showClientIP") else None
-    head = ["#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset", "#Diff", "#Inflight"]
-    if holders is None:
-        echo(row("%-64s  %-32s  %-4s  %-20s  %-20s  %-20s %-20s%s", *head, "#LastTime"))
-    else:
-        head.insert(5, "#Client IP")
-        echo(row("%-64s  %-32s  %-4s  %-20s  %-20s  %-20s %-20s %-20s%s", *head, "#LastTime"))
+    extra, ip = ("", []) if holders is None else ("%-20s ", ["#Client IP"])
+    head = ["#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset", *ip, "#Diff", "#Inflight"]
+    echo(row(f"%-64s  %-32s  %-4s  %-20s  %-20s  {extra}%-20s %-20s%s", *head, "#LastTime"))
     for queue, place in stats.offset_table.items():
-        cells = [*_place(queue), place.broker_offset, place.consumer_offset]
+        if holders is not None:
+            ip = [holders.get(queue, ["N/A"])[-1].partition("@")[0]]
+        cells = [*_place(queue), place.broker_offset, place.consumer_offset, *ip]
         diff = place.broker_offset - place.consumer_offset
         inflight = place.pull_offset - place.consumer_offset
         last = second_text(place.last_timestamp) if place.last_timestamp else "N/A"
-        if holders is None:
-            layout = "%-64s  %-32s  %-4d  %-20d  %-20d  %-20d %-20d %s"
-        else:
-            layout = "%-64s  %-32s  %-4d  %-20d  %-20d  %-20s %-20d %-20d %s"
-            cells.append(holders.get(queue, ["N/A"])[-1].partition("@")[0])
+        layout = f"%-64s  %-32s  %-4d  %-20d  %-20d  {extra}%-20d %-20d %s"
         echo(row(layout, *cells, diff, inflight, last))
     echo()
     echo(row("Consume TPS: %.2f", stats.consume_tps))
