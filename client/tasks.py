@@ -124,8 +124,7 @@ async def until_ended(tasks: Collection[asyncio.Task[Any]]) -> None:
 class BackPressure:
     """Limits on sends under way as futures: how many, and how many bytes."""
 
-    def __init__(self, *, is_on: bool, count: int, size: int) -> None:
-        self._is_on = is_on
+    def __init__(self, *, count: int, size: int) -> None:
         self._count = count
         self._bytes = size
         self._changed = asyncio.Condition()
@@ -133,9 +132,6 @@ class BackPressure:
     @asynccontextmanager
     async def room_for(self, body_bytes: int, due: float) -> AsyncIterator[None]:
         """Wait for room and hold it; `SendTimedOut` in the official words if there is none in time."""
-        if not self._is_on:
-            yield
-            return
         try:
             async with asyncio.timeout_at(due), self._changed:
                 await self._changed.wait_for(lambda: self._count > 0 and self._bytes >= body_bytes)

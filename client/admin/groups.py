@@ -13,10 +13,7 @@ from pocketmq.protocol.bodies.client_state import (
     ProducerConnection,
     ProducerInfo,
 )
-from pocketmq.protocol.bodies.group_config import (
-    SubscriptionGroupConfig,
-    SubscriptionGroupWrapper,
-)
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import dlq_topic, retry_topic
 from pocketmq.protocol.requests.group import (

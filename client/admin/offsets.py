@@ -7,10 +7,7 @@ from typing import Final
 
 import msgspec
 from pocketmq.protocol.bodies.client import MessageModel
-from pocketmq.protocol.bodies.offsets import (
-    ConsumeStats,
-    OffsetWrapper,
-)
+from pocketmq.protocol.bodies.offsets import ConsumeStats, OffsetWrapper
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import pop_retry_topic, retry_topic
 from pocketmq.protocol.requests.group import GetConsumeStats

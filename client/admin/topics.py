@@ -6,12 +6,8 @@ Part of `AdminClient` (`client.py`). Each docstring names the official method.
 from collections.abc import Mapping
 from typing import Final, Unpack
 
-from pocketmq.protocol.bodies.offsets import (
-    TopicStatsTable,
-)
-from pocketmq.protocol.bodies.registration import (
-    TopicConfigAndMappingSerializeWrapper,
-)
+from pocketmq.protocol.bodies.offsets import TopicStatsTable
+from pocketmq.protocol.bodies.registration import TopicConfigAndMappingSerializeWrapper
 from pocketmq.protocol.bodies.routes import TopicRouteData
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC

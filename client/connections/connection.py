@@ -14,6 +14,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar, cast
 
+import msgspec
 from pocketmq.protocol.errors import FieldError, FrameError, ProtocolError
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.requests.send import SendMessageV2
@@ -72,18 +73,13 @@ class Call(Protocol):
         ...
 
 
-class _FutureCall:
+class _FutureCall(msgspec.Struct, eq=False):
     """A call whose end a future gets; a future that is cancelled ignores it."""
 
-    __slots__ = ("due", "future", "request", "timeout_seconds")
-
-    def __init__(
-        self, future: asyncio.Future[Command], request: Request[Any], due: float, timeout_seconds: float
-    ) -> None:
-        self.future = future
-        self.request = request
-        self.due = due
-        self.timeout_seconds = timeout_seconds
+    future: asyncio.Future[Command]
+    request: Request[Any]
+    due: float
+    timeout_seconds: float
 
     def stored(self, reply: StoredReply) -> bool:
         return False

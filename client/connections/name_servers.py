@@ -17,14 +17,7 @@ from pocketmq.protocol.requests.name_server import GetBrokerClusterInfo, GetRout
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import ReplyT, Request
 
-from ..errors import (
-    ClientError,
-    InvalidSetting,
-    NotReachable,
-    RequestRefused,
-    RouteNotFound,
-    UnreadableReply,
-)
+from ..errors import ClientError, InvalidSetting, NotReachable, RequestRefused, RouteNotFound, UnreadableReply
 from ..settings.client_settings import name_servers
 from .address_server import fetch_name_servers
 from .pool import ConnectionPool
@@ -60,18 +53,15 @@ class NameServers:
             raise InvalidSetting(NO_NAME_SERVER)
         random.shuffle(self.servers)
         """In the order in which they are asked."""
-        self._address_server = None if self.servers else address_server
-
-    @property
-    def asks_address_server(self) -> bool:
-        return self._address_server is not None
+        self.address_server = None if self.servers else address_server
+        """Asked for the servers; None if they are known."""
 
     async def find_servers(self) -> None:
         """Read the address server's page, if the servers come from one. A failure is logged: it is read again later."""
-        if self._address_server is None:
+        if self.address_server is None:
             return
         try:
-            self.use(await fetch_name_servers(self._address_server))
+            self.use(await fetch_name_servers(self.address_server))
         except ClientError as error:
             _log.warning("%s", error)
 
@@ -90,16 +80,13 @@ class NameServers:
             if refusal.code == ResponseCode.TOPIC_NOT_EXIST:
                 raise RouteNotFound(f"no route for topic {topic}") from refusal
             if refusal.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-                raise RequestRefused(refusal.code, self._not_one(), GetRouteInfoByTopic.name) from refusal
+                not_one = (  # the answer of another kind of server
+                    f"{self.servers[0]} is no name server, but perhaps a broker: namesrv_addr must be the address "
+                    "of a name server, whose port is mostly 9876"
+                )
+                raise RequestRefused(refusal.code, not_one, GetRouteInfoByTopic.name) from refusal
             raise
         return Route(topic, data)
-
-    def _not_one(self) -> str:
-        """For an answer that only another kind of server gives."""
-        return (
-            f"{self.servers[0]} is no name server, but perhaps a broker: namesrv_addr must be the address of "
-            "a name server, whose port is mostly 9876"
-        )
 
     async def why_no_route(self, create_topic: str = AUTO_CREATE_TOPIC) -> str:
         """Why neither a topic nor the template `create_topic` has a route, in words for a person. Asks for the brokers;

@@ -18,12 +18,7 @@ from pocketmq.protocol.wire.schema import ReplyT, Request, RequestBody, encode_r
 from ..errors import CallTimeout, ClientError, NotReachable, RequestRefused
 from ..hooks.rpc_hooks import RPCHook
 from ..tasks import SharedWork, until_ended
-from .connection import (
-    CALL_TIMEOUT_SECONDS,
-    CONNECT_TIMEOUT_SECONDS,
-    Connection,
-    Push,
-)
+from .connection import CALL_TIMEOUT_SECONDS, CONNECT_TIMEOUT_SECONDS, Connection, Push
 
 LAST_WORD_SECONDS: Final = 0.5
 

@@ -23,7 +23,7 @@ from ..rebalancing.consumer_context import ConsumerContext, ConsumerStatistics
 from ..rebalancing.process_queue import EXPIRED_AT_MOST, EXPIRED_DELAY_LEVEL, ProcessQueue
 from ..settings.consumer_settings import PushConsumerSettings
 from ..tasks import Tasks
-from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ListenerStatus
 from ..values.message import MessageExt
 from .listeners import ListenerInvoker
 from .send_back import SendBack
@@ -255,7 +255,6 @@ class ConcurrentDelivery:
                 context = ConsumeConcurrentlyContext(line.queue)
                 began_ms, limit_ms = message.consume_start_ms, settlement.listener_limit_ms
                 status = self._invoker.conclude(messages, context, returned, failure, began_ms, limit_ms)
-                assert isinstance(status, ConsumeConcurrentlyStatus)
                 await self._settle(messages, status, context, settlement)
                 now_ms = batch.began_ms = steady_ms()
         batch.settle(now_ms)
@@ -273,10 +272,11 @@ class ConcurrentDelivery:
     async def _settle(
         self,
         messages: Sequence[MessageExt],
-        status: ConsumeConcurrentlyStatus,
+        status: ListenerStatus,
         context: ConsumeConcurrentlyContext,
         settlement: Settlement,
     ) -> None:
+        assert isinstance(status, ConsumeConcurrentlyStatus)
         again = await settlement.settle(messages, status, context)
         if again:
             self._try_again_later(again, context.message_queue, settlement)

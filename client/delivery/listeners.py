@@ -16,7 +16,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, overload
+from typing import Any
 
 from pocketmq.protocol.message.topics import is_retry_topic
 
@@ -26,14 +26,14 @@ from ..hooks.hooks import ConsumeMessageContext, consume_hooks, is_coroutine_fun
 from ..rebalancing.consumer_context import ConsumerContext
 from ..settings.consumer_settings import PushConsumerSettings
 from ..values.listener_returns import (
+    OUTCOMES,
     ConsumeConcurrentlyContext,
-    ConsumeConcurrentlyStatus,
     ConsumeOrderlyContext,
-    ConsumeOrderlyStatus,
-    concurrent_status,
+    ListenerContext,
+    ListenerStatus,
     is_unknown_status,
-    orderly_status,
     return_type,
+    status_of,
 )
 from ..values.message import MessageExt
 from ..values.namespaces import Namespace
@@ -41,9 +41,7 @@ from .send_back import topic_for_listener
 
 _log = logging.getLogger(__name__)
 
-Context = ConsumeConcurrentlyContext | ConsumeOrderlyContext
-Status = ConsumeConcurrentlyStatus | ConsumeOrderlyStatus
-_Returned = Status | None | Awaitable[Status | None]
+_Returned = ListenerStatus | None | Awaitable[ListenerStatus | None]
 Listener = (
     Callable[[MessageExt], _Returned]
     | Callable[[MessageExt, ConsumeConcurrentlyContext], _Returned]
@@ -92,7 +90,7 @@ class ListenerCall:
         )
         """The listener, if it is a coroutine function of one message and nothing else."""
 
-    def __call__(self, messages: Sequence[MessageExt], context: Context) -> Awaitable[object]:
+    def __call__(self, messages: Sequence[MessageExt], context: ListenerContext) -> Awaitable[object]:
         """What the listener returns, or raises."""
         first: object = messages if self.takes_batch else messages[0]
         arguments = (first, context) if self._takes_context else (first,)
@@ -112,6 +110,17 @@ class ListenerCall:
         call = functools.partial(contextvars.copy_context().run, self._listener, *arguments)
         returned: object = await asyncio.get_running_loop().run_in_executor(self._pool, call)
         return await returned if inspect.isawaitable(returned) else returned
+
+
+def asks_for_later(failure: BaseException, context: ListenerContext) -> bool:
+    """Whether a listener asked by an exception of its kind for another delivery; when is in the context then."""
+    if isinstance(failure, RetryLater) and isinstance(context, ConsumeConcurrentlyContext):
+        context.delay_level_when_next_consume = failure.delay_level
+    elif isinstance(failure, SuspendQueue) and isinstance(context, ConsumeOrderlyContext):
+        context.suspend_current_queue_time_millis = failure.suspend_ms
+    else:
+        return False
+    return True
 
 
 def failure_of(raised: Exception | asyncio.CancelledError) -> Exception:
@@ -160,15 +169,9 @@ class ListenerInvoker:
         self._on_error = on_error
         self._namespace = Namespace(context.settings.namespace)
 
-    @overload
     async def invoke(
-        self, messages: Sequence[MessageExt], context: ConsumeConcurrentlyContext, limit_ms: int
-    ) -> ConsumeConcurrentlyStatus: ...
-    @overload
-    async def invoke(
-        self, messages: Sequence[MessageExt], context: ConsumeOrderlyContext, limit_ms: int
-    ) -> ConsumeOrderlyStatus: ...
-    async def invoke(self, messages: Sequence[MessageExt], context: Context, limit_ms: int) -> Status:
+        self, messages: Sequence[MessageExt], context: ListenerContext, limit_ms: int
+    ) -> ListenerStatus:
         """Call the listener; a call of more than `limit_ms` counts as timed out for hooks. What it raises is a status
         too, except its own cancellation."""
         hook_context = None if self.hooks is None else self.hooks.before(messages, context.message_queue)
@@ -184,30 +187,21 @@ class ListenerInvoker:
     def conclude(
         self,
         messages: Sequence[MessageExt],
-        context: Context,
+        context: ListenerContext,
         returned: object,
         failure: Exception | asyncio.CancelledError | None,
         began_ms: int,
         limit_ms: int,
         hook_context: ConsumeMessageContext | None = None,
-    ) -> Status:
+    ) -> ListenerStatus:
         """The status of a call, counted and shown to hooks."""
-        is_ordered, raised = isinstance(context, ConsumeOrderlyContext), False
-        later: Status = (
-            ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
-            if is_ordered
-            else ConsumeConcurrentlyStatus.RECONSUME_LATER
-        )
+        later, raised = OUTCOMES[type(context)][1], False
         if failure is None:
-            status: Status = orderly_status(returned) if is_ordered else concurrent_status(returned)
+            status = status_of(returned, context)
             if is_unknown_status(returned):
                 kind = type(later).__name__
                 _log.warning("the listener of %s returned %r, which is not a %s", self._group, returned, kind)
-        elif isinstance(failure, RetryLater) and isinstance(context, ConsumeConcurrentlyContext):
-            context.delay_level_when_next_consume = failure.delay_level
-            returned = status = later
-        elif isinstance(failure, SuspendQueue) and isinstance(context, ConsumeOrderlyContext):
-            context.suspend_current_queue_time_millis = failure.suspend_ms
+        elif asks_for_later(failure, context):
             returned = status = later
         else:
             self._report(failure_of(failure), messages)
@@ -244,14 +238,12 @@ class ListenerInvoker:
             except Exception:
                 _log.exception("the on_error of %s failed", self._group)
 
-    async def call_once(self, message: MessageExt, context: Context) -> tuple[object, Exception | None]:
+    async def call_once(
+        self, message: MessageExt, context: ListenerContext
+    ) -> tuple[object, Exception | None]:
         """What the listener returned or raised for one message."""
         self.restore_topics((message,))
         try:
             return await self.call([message], context), None
         except Exception as error:
-            if isinstance(error, RetryLater) and isinstance(context, ConsumeConcurrentlyContext):
-                return ConsumeConcurrentlyStatus.RECONSUME_LATER, None
-            if isinstance(error, SuspendQueue) and isinstance(context, ConsumeOrderlyContext):
-                return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT, None
-            return None, error
+            return (OUTCOMES[type(context)][1], None) if asks_for_later(error, context) else (None, error)

@@ -228,6 +228,7 @@ class OrderedDelivery:
             if process_queue.dropped:
                 return None
             status = await self._invoker.invoke(messages, context, self._settings.consume_timeout * 60_000)
+        assert isinstance(status, ConsumeOrderlyStatus)
         return await self._settle(messages, queue, process_queue, status, context)
 
     async def _settle(

@@ -1,8 +1,8 @@
 """What becomes of a batch after a concurrent listener: sent back, tried again here, or finished.
 
-    1. `to_send_back` names the failed messages; each is sent back (36)
-    2. `finish` is given those whose sending failed too: they stay cached, and are tried again here after
-       LOCAL_RETRY_DELAY_MS; everything else of the batch is finished. It returns the offset to store
+    1. the failed messages (`first_failed`) are sent back (36)
+    2. those whose sending failed too stay cached, and are tried again here after LOCAL_RETRY_DELAY_MS; everything else
+       of the batch is finished, and the stored offset may rise
 
 A batch carries its settlement, so that delivery is the same for pulled and for popped messages (`push/pop_queues.py`).
 The result of a queue that was dropped meanwhile is discarded: the next owner gets its messages again. A message that is
@@ -20,7 +20,7 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from ..rebalancing.consumer_context import ConsumerContext
 from ..rebalancing.process_queue import ProcessQueue
 from ..settings.consumer_settings import PushConsumerSettings
-from ..values.listener_returns import ACK_ALL, ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
 from ..values.message import MessageExt
 from .send_back import SendBack
 
@@ -32,34 +32,6 @@ def first_failed(status: ConsumeConcurrentlyStatus, ack_index: int, size: int) -
     if status is ConsumeConcurrentlyStatus.RECONSUME_LATER:
         return 0
     return size if ack_index >= size else max(ack_index, -1) + 1
-
-
-def to_send_back(
-    queue: ProcessQueue,
-    messages: Sequence[MessageExt],
-    status: ConsumeConcurrentlyStatus,
-    *,
-    ack_index: int = ACK_ALL,
-    message_model: MessageModel = MessageModel.CLUSTERING,
-) -> list[MessageExt]:
-    """The messages to send back to the broker. A broadcasting consumer sends none back, it loses them."""
-    failed = first_failed(status, ack_index, len(messages))
-    if failed == len(messages) or message_model is MessageModel.BROADCASTING:
-        return []
-    return [message for message in messages[failed:] if message in queue]
-
-
-def finish(queue: ProcessQueue, messages: Sequence[MessageExt], not_sent: Sequence[MessageExt] = ()) -> int:
-    """Finish a batch, except the messages that could not be sent back: their tries are counted.
-
-    The offset to store, which may only raise the stored one; -1 for none.
-    """
-    if not not_sent:
-        return queue.remove(messages)
-    for message in not_sent:
-        message.reconsume_times += 1
-    kept = {message.queue_offset for message in not_sent}
-    return queue.remove([message for message in messages if message.queue_offset not in kept])
 
 
 def batches(messages: Sequence[MessageExt], batch_size: int) -> list[Sequence[MessageExt]]:
@@ -133,29 +105,21 @@ class PulledSettlement:
         context: ConsumeConcurrentlyContext,
     ) -> list[MessageExt]:
         """Send back what failed, keep what could not be sent, and move the offset."""
-        process_queue = self.process_queue
-        if process_queue.dropped:
+        if self.process_queue.dropped:
             return []
-        not_sent: list[MessageExt] = []
-        if status is not ConsumeConcurrentlyStatus.CONSUME_SUCCESS or context.ack_index < len(messages) - 1:
-            not_sent = await self._send_failed_back(messages, status, context)
-        offset = finish(process_queue, messages, not_sent)
-        if offset >= 0 and not process_queue.dropped:
-            self._offsets.update(self.queue, offset, increase_only=True)
+        failed = messages[first_failed(status, context.ack_index, len(messages)) :]
+        not_sent = await self._send_back_failed(failed, context.delay_level_when_next_consume)
+        for message in not_sent:
+            message.reconsume_times += 1
+        self.finish([message for message in messages if message not in not_sent] if not_sent else messages)
         return not_sent
 
-    async def _send_failed_back(
-        self,
-        messages: Sequence[MessageExt],
-        status: ConsumeConcurrentlyStatus,
-        context: ConsumeConcurrentlyContext,
-    ) -> list[MessageExt]:
-        """Send the failed messages back to the broker; those it did not accept."""
-        model = self._settings.message_model
-        if model is MessageModel.BROADCASTING:
-            _log.warning("a broadcasting consumer failed, its messages are dropped: %r", list(messages))
-        failed = to_send_back(
-            self.process_queue, messages, status, ack_index=context.ack_index, message_model=model
-        )
-        level = context.delay_level_when_next_consume
-        return [message for message in failed if not await self._send_back.send_back(message, level)]
+    async def _send_back_failed(self, failed: Sequence[MessageExt], level: int) -> list[MessageExt]:
+        """Send them to the broker; those it did not accept. A broadcasting consumer sends none back, it loses them."""
+        if not failed:
+            return []
+        if self._settings.message_model is MessageModel.BROADCASTING:
+            _log.warning("a broadcasting consumer failed, its messages are dropped: %r", list(failed))
+            return []
+        cached = [message for message in failed if message in self.process_queue]
+        return [message for message in cached if not await self._send_back.send_back(message, level)]

@@ -174,7 +174,6 @@ Hook = (
 )
 _CALLED: Final = tuple(name for kind in get_args(Hook) for name in vars(kind) if not name.startswith("_"))
 """The methods of all kinds."""
-HookT = TypeVar("HookT", bound=Hook)
 ContextT = TypeVar("ContextT")
 
 
@@ -200,28 +199,32 @@ class Hooks:
     """The hooks of one client, by kind. `ClientError` for an object that is not a hook."""
 
     def __init__(self, hooks: Iterable[Hook] = ()) -> None:
-        listed = list(hooks)
-        for hook in listed:
+        self.rpc: tuple[RPCHook, ...] = ()
+        self.send: tuple[SendMessageHook, ...] = ()
+        self.check_forbidden: tuple[CheckForbiddenHook, ...] = ()
+        self.consume: tuple[ConsumeMessageHook, ...] = ()
+        self.end_transaction: tuple[EndTransactionHook, ...] = ()
+        self.filter: tuple[FilterMessageHook, ...] = ()
+        for hook in hooks:
             if not isinstance(hook, Hook):
                 raise InvalidArgument(f"{type(hook).__name__} is not a hook")
             check_plain(**{f"{type(hook).__name__}.{name}": getattr(hook, name, None) for name in _CALLED})
-        self.rpc = _of_kind(listed, RPCHook)
-        self.send = _of_kind(listed, SendMessageHook)
-        self.check_forbidden = _of_kind(listed, CheckForbiddenHook)
-        self.consume = _of_kind(listed, ConsumeMessageHook)
-        self.end_transaction = _of_kind(listed, EndTransactionHook)
-        self.filter = _of_kind(listed, FilterMessageHook)
+            self.add(hook)
 
     def add(self, hook: Hook) -> None:
-        """One more, called after the others: the client's own trace."""
+        """One more, called after the others."""
         if isinstance(hook, RPCHook):
             self.rpc += (hook,)
         if isinstance(hook, SendMessageHook):
             self.send += (hook,)
+        if isinstance(hook, CheckForbiddenHook):
+            self.check_forbidden += (hook,)
         if isinstance(hook, ConsumeMessageHook):
             self.consume += (hook,)
         if isinstance(hook, EndTransactionHook):
             self.end_transaction += (hook,)
+        if isinstance(hook, FilterMessageHook):
+            self.filter += (hook,)
 
     def filter_messages(self, context: FilterMessageContext) -> list[MessageExt]:
         """The messages that every filter kept."""
@@ -236,10 +239,6 @@ def call_hooks(methods: Iterable[Callable[[ContextT], None]], context: ContextT)
             call(context)
         except Exception:
             _log.warning("the hook %r failed", call, exc_info=True)
-
-
-def _of_kind(hooks: list[Hook], kind: type[HookT]) -> tuple[HookT, ...]:
-    return tuple(hook for hook in hooks if isinstance(hook, kind))
 
 
 class ConsumeHooks:

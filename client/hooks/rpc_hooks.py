@@ -5,6 +5,7 @@ answer that arrives in time. They run in the official order: the namespace, the 
 that a signature (`acl.py`) covers what the others added. Mirrors `RPCHook`, `NamespaceRpcHook`, `StreamTypeRPCHook`.
 """
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pocketmq.protocol.wire.command import Command, RawBody
@@ -26,33 +27,22 @@ class RPCHook:
         """The answer to a request arrived, whatever its code."""
 
 
+@dataclass(frozen=True)
 class NamespaceRpcHook(RPCHook):
     """Every request has the namespace in two fields of its own (`namespace_v2`)."""
 
-    def __init__(self, namespace: str) -> None:
-        self._namespace = namespace
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NamespaceRpcHook) and self._namespace == other._namespace
-
-    def __hash__(self) -> int:
-        return hash(self._namespace)
+    namespace: str
 
     def before_request(
         self, address: str, request: Request[Any], fields: dict[str, str], body: RawBody | None
     ) -> None:
         fields["nsd"] = "true"
-        fields["ns"] = self._namespace
+        fields["ns"] = self.namespace
 
 
+@dataclass(frozen=True)
 class StreamTypeRPCHook(RPCHook):
     """Marks requests as those of a stream (`enable_stream_request_type`), which lite pull consumers do by default."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StreamTypeRPCHook)
-
-    def __hash__(self) -> int:
-        return hash(STREAM)
 
     def before_request(
         self, address: str, request: Request[Any], fields: dict[str, str], body: RawBody | None

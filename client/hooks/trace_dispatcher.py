@@ -14,6 +14,7 @@ import logging
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from pocketmq.protocol.errors import BodyError
@@ -46,7 +47,7 @@ from .hooks import (
 from .rpc_hooks import RPCHook
 from .trace_records import TraceBean, TraceContext, TraceType, encode_trace, trace_keys
 
-Append = Callable[[TraceContext], bool]
+Append = Callable[[TraceContext], None]
 
 
 class TraceHook(SendMessageHook, ConsumeMessageHook, EndTransactionHook):
@@ -204,8 +205,6 @@ INSTANCE_NAME: Final = "PID_CLIENT_INNER_TRACE_PRODUCER"
 
 _numbers = itertools.count(1)
 
-Batch = list[TraceContext]
-
 
 class TraceSender(Protocol):
     """The producer that a dispatcher sends with; a producer of its own, so that traces are not traced."""
@@ -224,19 +223,14 @@ class MakeSender(Protocol):
 
 
 class AsyncTraceDispatcher:
-    """Of one producer or consumer; `attach` its hook, `start` and `shutdown` with it. Owned by the event loop.
+    """Of one producer or consumer; `start` and `shutdown` with it. Owned by the event loop.
 
-    `kind` is PRODUCE or CONSUME. `rpc_hooks` are the client's own: a signature is needed here too.
+    `kind` is PRODUCE or CONSUME. The hooks that fill the trace are added to the client's own `hooks`; those of them
+    that look at requests are the trace producer's too, which needs a signature as well.
     """
 
     def __init__(
-        self,
-        group: str,
-        kind: str,
-        settings: ClientSettings,
-        rpc_hooks: Sequence[RPCHook] = (),
-        *,
-        make_sender: MakeSender,
+        self, group: str, kind: str, settings: ClientSettings, hooks: Hooks, make_sender: MakeSender
     ) -> None:
         self.trace_topic = settings.trace_topic or TRACE_TOPIC
         self.dropped = 0
@@ -245,32 +239,28 @@ class AsyncTraceDispatcher:
         self._number = next(_numbers)
         self._group = f"{GROUP_PREFIX}-{group}-{kind}-{self._number}"
         self._make_sender = make_sender
-        self._rpc_hooks = tuple(rpc_hooks)
+        self._rpc_hooks = hooks.rpc
         self._sender: TraceSender | None = None
         self._region_topics = settings.access_channel is AccessChannel.CLOUD
         self._batch_num = min(settings.trace_msg_batch_num, MAX_BATCH)
         self._waiting: deque[TraceContext] = deque()
-        self._enough: asyncio.Event | None = None
+        self._enough = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
-        self._ids = UniqueIdMaker(pack_host(local_ip(), 0)[:-4], os.getpid(), id(self), wall_ms)
-
-    def attach(self, hooks: Hooks) -> None:
-        """Add the hooks that fill this trace, behind those of the user."""
-        hooks.add(TraceHook(self.append, self.trace_topic, self._ids.next))
-        if self._settings.recall_trace_enable:
+        ids = UniqueIdMaker(pack_host(local_ip(), 0)[:-4], os.getpid(), id(self), wall_ms)
+        hooks.add(TraceHook(self.append, self.trace_topic, ids.next))
+        if settings.recall_trace_enable:
             hooks.add(RecallTraceHook(self.append))
 
-    def append(self, context: TraceContext) -> bool:
-        """Add a record; False if too many wait already."""
+    def append(self, context: TraceContext) -> None:
+        """Add a record, unless too many wait already."""
         if len(self._waiting) >= MAX_WAITING:
             self.dropped += 1
             _log.info("buffer full %d, dropping the trace %r", self.dropped, context)
-            return False
+            return
         self._waiting.append(context)
-        if self._enough is not None and len(self._waiting) >= self._batch_num:
+        if len(self._waiting) >= self._batch_num:
             self._enough.set()
-        return True
 
     async def start(self) -> None:
         """Start the trace's own producer and send from now on, unless it was shut down meanwhile. ClientError if the
@@ -283,7 +273,6 @@ class AsyncTraceDispatcher:
             await sender.shutdown()
             return
         self._sender = sender
-        self._enough = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(
             self._send_forever(sender), name=f"{self._group} trace"
         )
@@ -294,7 +283,6 @@ class AsyncTraceDispatcher:
         task, self._task = self._task, None
         if task is None:
             return
-        assert self._enough is not None
         assert self._sender is not None
         self._enough.set()
         try:
@@ -329,60 +317,44 @@ class AsyncTraceDispatcher:
 
     async def _send_forever(self, sender: TraceSender) -> None:
         """Until the shutdown, and then until nothing waits."""
-        assert self._enough is not None
         while not self._stopping or self._waiting:
             if not self._stopping:
-                try:
+                with suppress(TimeoutError):
                     async with asyncio.timeout(FLUSH_SECONDS):
                         await self._enough.wait()
-                except TimeoutError:
-                    pass
-            if self._waiting:
-                try:
-                    await self._send(sender, self._next_batch())
-                except Exception:
-                    _log.exception("traces of %s could not be sent", self._group)
+            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._batch_num))]
+            try:
+                await self._send(sender, batch)
+            except Exception:
+                _log.exception("traces of %s could not be sent", self._group)
             if len(self._waiting) < self._batch_num and not self._stopping:
                 self._enough.clear()
 
-    def _next_batch(self) -> Batch:
-        return [self._waiting.popleft() for _ in range(min(len(self._waiting), self._batch_num))]
-
-    async def _send(self, sender: TraceSender, batch: Batch) -> None:
+    async def _send(self, sender: TraceSender, batch: list[TraceContext]) -> None:
         """One message for each topic traced, several if one would be too long."""
-        by_topic: dict[tuple[str, str], Batch] = {}
+        by_topic: dict[tuple[str, str], list[TraceContext]] = {}
         for context in batch:
             if context.region_id is not None and context.beans:
                 trace_topic = (
                     f"{CLOUD_TOPIC_PREFIX}{context.region_id}" if self._region_topics else self.trace_topic
                 )
                 by_topic.setdefault((context.beans[0].topic, trace_topic), []).append(context)
-        messages = [
-            message
-            for (_, topic), contexts in by_topic.items()
-            for message in trace_messages(topic, contexts)
-        ]
-        for message in messages:
-            try:
-                await sender.send(message, timeout_ms=SEND_TIMEOUT_MS)
-            except ClientError as error:
-                _log.error("send trace data failed, keys %s: %s", message.keys, error)
+        for (_, topic), contexts in by_topic.items():
+            for message in trace_messages(topic, contexts):
+                try:
+                    await sender.send(message, timeout_ms=SEND_TIMEOUT_MS)
+                except ClientError as error:
+                    _log.error("send trace data failed, keys %s: %s", message.keys, error)
 
 
 def trace_messages(topic: str, contexts: Sequence[TraceContext]) -> list[Message]:
     """The records as messages: a new one begins when one has reached the limit."""
     messages: list[Message] = []
-    text: list[str] = []
-    keys: dict[str, None] = {}
-    size = 0
-    for context in contexts:
-        part = encode_trace(context)
-        keys.update(dict.fromkeys(trace_keys(context)))
-        text.append(part)
-        size += len(part)
-        if size >= MAX_MESSAGE_SIZE:
-            messages.append(Message(topic, "".join(text).encode(), keys=" ".join(keys)))
-            text, keys, size = [], {}, 0
-    if text:
-        messages.append(Message(topic, "".join(text).encode(), keys=" ".join(keys)))
+    text, keys = "", dict[str, None]()
+    for index, context in enumerate(contexts, 1):
+        text += encode_trace(context)
+        keys |= dict.fromkeys(trace_keys(context))
+        if len(text) >= MAX_MESSAGE_SIZE or index == len(contexts):
+            messages.append(Message(topic, text.encode(), keys=" ".join(keys)))
+            text, keys = "", {}
     return messages

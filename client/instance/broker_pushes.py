@@ -77,7 +77,7 @@ class ServerRequestHandler:
     def _check_transaction(self, connection: Connection, command: Command) -> None:
         request = from_fields(CheckTransactionState, command.fields)
         message = as_message(decode_record(bytes(command.body or b"")), request.broker_name or "")
-        producer = self._groups.producer(message.properties.get(names.PGROUP, ""))
+        producer = self._groups.producers.get(message.properties.get(names.PGROUP, ""))
         if producer is None:
             _log.debug("transaction check for a group that is not here: %r", message)
             return
@@ -91,13 +91,13 @@ class ServerRequestHandler:
             else {}
         )
         _log.info("%s resets the offsets of %s in %s", connection.address, request.group, request.topic)
-        consumer = self._groups.consumer(request.group)
+        consumer = self._groups.consumers.get(request.group)
         if consumer is not None:
             self._spawn(consumer.reset_offsets(request.topic, offsets), "offset reset")
 
     def _consumer_status(self, connection: Connection, command: Command) -> None:
         request = from_fields(GetConsumerStatusFromClient, command.fields)
-        consumer = self._groups.consumer(request.group)
+        consumer = self._groups.consumers.get(request.group)
         table = {} if consumer is None else consumer.consumer_status(request.topic)
         connection.answer(command, body=GetConsumerStatusBody(message_queue_table=table).encode())
 
@@ -117,7 +117,7 @@ class ServerRequestHandler:
             )
 
     def _find(self, connection: Connection, command: Command, group: str) -> GroupConsumer | None:
-        consumer = self._groups.consumer(group)
+        consumer = self._groups.consumers.get(group)
         if consumer is None:
             remark = f"The Consumer Group <{group}> not exist in this consumer"
             connection.answer(command, code=ResponseCode.SYSTEM_ERROR, remark=remark)
@@ -143,7 +143,7 @@ class ServerRequestHandler:
         reply = as_message(record, "")
         correlation_id = reply.properties.get(names.CORRELATION_ID, "")
         if not any(
-            producer.reply_arrived(correlation_id, reply) for producer in self._groups.list_producers()
+            producer.reply_arrived(correlation_id, reply) for producer in self._groups.producers.values()
         ):
             _log.warning("unexpected reply: no request has the correlation id %s", correlation_id)
         connection.answer(command)

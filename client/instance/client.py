@@ -10,34 +10,19 @@ share, is `instance.py`.
 import logging
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from types import TracebackType
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Self
 
 from ..errors import ClientClosed, ClientError
 from ..hooks.hooks import Hook, Hooks
-from ..hooks.rpc_hooks import RPCHook
+from ..hooks.trace_dispatcher import AsyncTraceDispatcher, MakeSender
 from ..settings.client_settings import ClientSettings
 from ..values.namespaces import Namespace
 from .instance import ClientInstance
 from .instance_config import instance_config
 
 _log = logging.getLogger(__name__)
-
-
-class TraceDispatcher(Protocol):
-    """Runs beside a client and looks at it through its hooks: the message trace."""
-
-    def attach(self, hooks: Hooks) -> None:
-        """Add the trace's own hooks behind those of the user."""
-        ...
-
-    async def start(self) -> None: ...
-    async def shutdown(self) -> None: ...
-
-
-TraceFactory = Callable[[str, str, ClientSettings, Sequence[RPCHook]], TraceDispatcher]
-"""Makes the trace from the group, PRODUCE or CONSUME, the settings and the hooks on requests."""
 
 
 class Client(ABC):
@@ -58,16 +43,16 @@ class Client(ABC):
         group: str,
         settings: ClientSettings,
         hooks: Iterable[Hook],
-        make_trace: TraceFactory | None = None,
+        make_sender: MakeSender | None = None,
     ) -> None:
         self.settings = settings
         self._namespace = Namespace(settings.namespace)
         self._group = self._namespace.wrap(group)
         self._hooks = Hooks(hooks)
-        self._trace: TraceDispatcher | None = None
-        if settings.enable_trace and make_trace is not None:
-            self._trace = make_trace(self._group, self._trace_kind, settings, self._hooks.rpc)
-            self._trace.attach(self._hooks)
+        self._trace: AsyncTraceDispatcher | None = None
+        if settings.enable_trace and make_sender is not None:
+            kind, own = self._trace_kind, self._hooks
+            self._trace = AsyncTraceDispatcher(self._group, kind, settings, own, make_sender)
 
     def __repr__(self) -> str:
         group = f" {self._group!r}" if self._group else ""

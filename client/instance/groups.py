@@ -85,56 +85,32 @@ class GroupProducer:
 
 
 class GroupTable:
-    """The groups of one client instance by name: at most one consumer and one producer of each."""
+    """The groups of one client instance by name: at most one consumer and one producer of each.
+
+    Who awaits while walking through one of the tables walks through a copy: consumers join and leave.
+    """
 
     def __init__(self) -> None:
-        self._consumers: dict[str, GroupConsumer] = {}
-        self._producers: dict[str, GroupProducer] = {}
+        self.consumers: dict[str, GroupConsumer] = {}
+        self.producers: dict[str, GroupProducer] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._consumers or self._producers)
-
-    @property
-    def has_consumers(self) -> bool:
-        return bool(self._consumers)
-
-    def consumer(self, group: str) -> GroupConsumer | None:
-        return self._consumers.get(group)
-
-    def producer(self, group: str) -> GroupProducer | None:
-        return self._producers.get(group)
-
-    def list_consumers(self) -> list[GroupConsumer]:
-        """A copy: consumers may come and go while it is walked through."""
-        return list(self._consumers.values())
-
-    def list_producers(self) -> list[GroupProducer]:
-        return list(self._producers.values())
+        return bool(self.consumers or self.producers)
 
     def topics(self) -> set[str]:
         """Every topic that is read or written."""
-        topics = {topic for consumer in self._consumers.values() for topic in consumer.subscribed_topics()}
-        return topics | {
-            topic for producer in self._producers.values() for topic in producer.published_topics()
-        }
+        topics = {topic for consumer in self.consumers.values() for topic in consumer.subscribed_topics()}
+        return topics.union(*(producer.published_topics() for producer in self.producers.values()))
 
     def add_consumer(self, consumer: GroupConsumer) -> None:
         """ClientError if the group has a consumer already."""
-        if consumer.group in self._consumers:
+        if self.consumers.setdefault(consumer.group, consumer) is not consumer:
             raise _created_before("consumer", consumer.group)
-        self._consumers[consumer.group] = consumer
 
     def add_producer(self, producer: GroupProducer) -> None:
         """ClientError if the group has a producer already."""
-        if producer.group in self._producers:
+        if self.producers.setdefault(producer.group, producer) is not producer:
             raise _created_before("producer", producer.group)
-        self._producers[producer.group] = producer
-
-    def remove_consumer(self, group: str) -> None:
-        self._consumers.pop(group, None)
-
-    def remove_producer(self, group: str) -> None:
-        self._producers.pop(group, None)
 
 
 def _created_before(kind: str, group: str) -> ClientError:

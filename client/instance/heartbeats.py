@@ -73,13 +73,13 @@ class Heartbeats:
 
     def data(self) -> HeartbeatData:
         """The heartbeat as of now, in its full form."""
-        producers = [producer.group for producer in self._groups.list_producers()]
+        producers = self._groups.producers
         return HeartbeatData(
             client_id=self._client_id,
             producer_data_set=[
                 ProducerData(group_name=group) for group in dict.fromkeys((INNER_PRODUCER_GROUP, *producers))
             ],
-            consumer_data_set=[consumer.consumer_data() for consumer in self._groups.list_consumers()],
+            consumer_data_set=[consumer.consumer_data() for consumer in self._groups.consumers.values()],
         )
 
     async def send(self) -> bool:
@@ -87,7 +87,7 @@ class Heartbeats:
 
         Those that take longer go on in the background.
         """
-        targets = self._brokers.heartbeat_targets(with_slaves=self._groups.has_consumers)
+        targets = self._brokers.heartbeat_targets(with_slaves=bool(self._groups.consumers))
         for address in self._last.keys() - targets:
             del self._last[address]
             self._turns.pop(address, None)

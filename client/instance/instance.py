@@ -140,7 +140,7 @@ class ClientInstance:
         self.is_running = True
         settings = self.settings
         name_servers = self.routes.name_servers
-        if name_servers.asks_address_server:
+        if name_servers.address_server is not None:
             self._repeat(name_servers.find_servers, FIRST_REFRESH_SECONDS, REFRESH_MS)
         self._repeat(self._refresh_routes, FIRST_ROUTES_SECONDS, settings.poll_name_server_interval)
         self._repeat(self._send_heartbeats, FIRST_HEARTBEAT_SECONDS, settings.heartbeat_broker_interval)
@@ -184,8 +184,8 @@ class ClientInstance:
     async def unregister(self, request: UnregisterClient) -> None:
         """Remove a group and unregister it at every broker at once; a broker that does not answer is waited for as long
         as for one request, and one without a connection not at all: it has dropped the client already."""
-        self.groups.remove_consumer(request.consumer_group or "")
-        self.groups.remove_producer(request.producer_group or "")
+        self.groups.consumers.pop(request.consumer_group or "", None)
+        self.groups.producers.pop(request.producer_group or "", None)
         known = self.routes.brokers.all_addresses()
         live = {address for address in known if self.connections.live(address) is not None}
         if self.groups or self._reference_count:  # the instance goes on, and so do its heartbeats
@@ -224,7 +224,7 @@ class ClientInstance:
         self.spawn(forever(), getattr(action, "__name__", "periodic"))
 
     async def _refresh_routes(self) -> None:
-        for producer in self.groups.list_producers():
+        for producer in self.groups.producers.values():
             producer.forget_unused_topics()
         in_use = self.groups.topics()
         self.routes.forget_unused(in_use)
@@ -238,7 +238,7 @@ class ClientInstance:
         await self.heartbeats.send()
 
     async def _persist_offsets(self) -> None:
-        for consumer in self.groups.list_consumers():
+        for consumer in [*self.groups.consumers.values()]:
             await consumer.persist_offsets()
 
     # -- connections
@@ -248,7 +248,7 @@ class ClientInstance:
         if not self.is_running or address not in self.routes.brokers.all_addresses():
             return
         if address in self._opened_before:
-            for consumer in self.groups.list_consumers():
+            for consumer in [*self.groups.consumers.values()]:
                 consumer.reconnected(address)
         self._opened_before.add(address)
         greets = self.settings.enable_heartbeat_channel_event_listener

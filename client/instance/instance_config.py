@@ -91,7 +91,9 @@ def instance_config(settings: ClientSettings, hooks: Sequence[RPCHook] = ()) -> 
     is_broadcasting = (
         isinstance(settings, ConsumerSettings) and settings.message_model is MessageModel.BROADCASTING
     )
-    name = instance_name_of(settings.instance_name, is_unique=not is_broadcasting)
+    name = settings.instance_name
+    if name == DEFAULT_INSTANCE_NAME and not is_broadcasting:  # official changeInstanceNameToPID
+        name = f"{os.getpid()}#{time.perf_counter_ns()}"
     client_ip = settings.client_ip or local_ip()
     own_hooks: list[RPCHook] = []
     if settings.namespace_v2:
@@ -100,10 +102,3 @@ def instance_config(settings: ClientSettings, hooks: Sequence[RPCHook] = ()) -> 
         own_hooks.append(StreamTypeRPCHook())
     client_id = settings.client_id(client_ip, name)
     return InstanceConfig(client_id, client_ip, settings, (*own_hooks, *hooks))
-
-
-def instance_name_of(instance_name: str, *, is_unique: bool = True) -> str:
-    """The default name made unique for this client (official changeInstanceNameToPID)."""
-    if instance_name != DEFAULT_INSTANCE_NAME or not is_unique:
-        return instance_name
-    return f"{os.getpid()}#{time.perf_counter_ns()}"

@@ -59,7 +59,7 @@ class RebalanceService:
     async def _round(self) -> bool:
         """One round of every consumer; whether each has what it should have."""
         balanced = True
-        for consumer in self._groups.list_consumers():
+        for consumer in [*self._groups.consumers.values()]:
             try:
                 if not await consumer.rebalance():
                     balanced = False

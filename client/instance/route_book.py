@@ -71,11 +71,6 @@ class BrokerAddresses:
         """By broker id; empty for an unknown broker."""
         return self._by_name.get(broker_name, {})
 
-    def master(self, broker_name: str) -> str | None:
-        """The address of a broker's master."""
-        by_id = self._by_name.get(broker_name)
-        return None if by_id is None else by_id.get(MASTER_ID)
-
     def reader(self, broker_name: str, broker_id: int) -> tuple[str, bool] | None:
         """Address to read from and whether it is a slave: the given id, for a slave the next one, else any
         (official findBrokerAddressInSubscribe)."""
@@ -234,7 +229,7 @@ class RouteBook:
 
     def master(self, broker_name: str, *, main_port: bool = False) -> str | None:
         """The address of a broker's master, if a route named it."""
-        address = self.brokers.master(broker_name)
+        address = self.brokers.of(broker_name).get(MASTER_ID)
         if address is None or main_port or not self._vip_channel:
             return address
         return self.vip(address)

@@ -11,20 +11,15 @@ Mirrors the ASYNC mode of `DefaultMQProducerImpl` and the retries of `MQClientAP
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import nullcontext
 from typing import Final
 
+import msgspec
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..connections.connection import MAX_CALLS, Connection
 from ..connections.route import Route
-from ..errors import (
-    CallTimeout,
-    ClientError,
-    NotReachable,
-    SendBufferFull,
-    SendFailed,
-    TooManyCalls,
-)
+from ..errors import CallTimeout, ClientError, NotReachable, SendBufferFull, SendFailed, TooManyCalls
 from ..hooks.hooks import CommunicationMode
 from ..instance.instance import ClientInstance
 from ..tasks import BackPressure, Tasks
@@ -48,6 +43,44 @@ FULL_WAIT_SECONDS: Final = 0.01
 """How long a queued send waits before it looks again whether its connection takes one more request."""
 
 
+class _Round:
+    """Sends without a task between two calls of `flush`."""
+
+    __slots__ = ("ended", "under_way")
+
+    def __init__(self) -> None:
+        self.under_way = 0
+        self.ended = asyncio.Event()
+
+    def look(self) -> None:
+        if not self.under_way:
+            self.ended.set()
+
+
+class _QueuedSend(msgspec.Struct, eq=False):
+    """One send that waits for a route or a connection."""
+
+    outgoing: Outgoing
+    queue: MessageQueue | None
+    """As the user gave it."""
+    destination: Destination | None
+    """Becomes `queue` once the route is known."""
+    due: float
+    round: _Round
+    result: asyncio.Future[SendResult]
+    retries_done: int = 0
+    failed_on: str | None = None
+    """The broker of the attempt before."""
+    chosen: MessageQueue | None = None
+    """Of this attempt, once the route is known."""
+    timer: asyncio.TimerHandle | None = None
+    """Fires at `due`; None once the send does not wait any more."""
+
+
+_Line = deque[_QueuedSend]
+_Work = Callable[[_Line], Awaitable[None]]
+
+
 class AsyncSends:
     """Of one producer. `flush` before the connections end."""
 
@@ -56,7 +89,7 @@ class AsyncSends:
         self.settings = sender.settings
         self.loop = instance.loop
         self._tasks: set[asyncio.Task[SendResult]] = set()
-        self._lines: dict[tuple[str, str], deque[_QueuedSend]] = {}
+        self._lines: dict[tuple[str, str], _Line] = {}
         """What waits for the route of a topic, with "", and for the connection to a broker, with its name."""
         self._openers = Tasks()
         """One for each line."""
@@ -65,12 +98,14 @@ class AsyncSends:
         """Counts the sends of now."""
         self._flushed_rounds: set[_Round] = set()
         """Earlier ones that `flush` still waits for."""
-        self._limits = BackPressure(
-            is_on=self.settings.enable_backpressure_for_async_mode,
-            count=self.settings.back_pressure_for_async_send_num,
-            size=self.settings.back_pressure_for_async_send_size,
-        )
-        self._may_be_quick = not sender.settings.enable_backpressure_for_async_mode and sender.hooks is None
+        settings = self.settings
+        self._limits: BackPressure | None = None
+        if settings.enable_backpressure_for_async_mode:
+            self._limits = BackPressure(
+                count=settings.back_pressure_for_async_send_num,
+                size=settings.back_pressure_for_async_send_size,
+            )
+        self._may_be_quick = self._limits is None and sender.hooks is None
 
     def send(
         self, outgoing: Outgoing, queue: MessageQueue | None, destination: Destination | None, due: float
@@ -92,7 +127,7 @@ class AsyncSends:
         connection = sender.live_connection(chosen)
         if connection is None or (lines and (topic, chosen.broker_name) in lines):
             return self._queue(outgoing, queue, None, due, chosen)
-        send = _QuickSend(sender, outgoing, chosen, connection, due)
+        send = _QuickSend(sender.outcomes, outgoing, chosen, connection, due)
         send.sends, send.queue, send.round, send.retries_done = self, queue, self.round, 0
         try:
             sender.post(send)
@@ -130,7 +165,7 @@ class AsyncSends:
         for line in lines.values():
             self._fail_all(line, NotReachable("the client is shut down"))
 
-    def ended(self, round_: "_Round") -> None:
+    def ended(self, round_: _Round) -> None:
         """A send of this round ended. One that is repeated begins again before the loop turns."""
         round_.under_way -= 1
         if not round_.under_way and round_ is not self.round:
@@ -154,35 +189,36 @@ class AsyncSends:
             self._wait_for_broker(send, chosen)
         return send.result
 
-    def _admit(self, send: "_QueuedSend") -> None:
+    def _admit(self, send: _QueuedSend) -> None:
         send.timer = self.loop.call_at(send.due, self._expire, send)
         send.round.under_way += 1
         self._queued += 1
 
-    def _release(self, send: "_QueuedSend") -> None:
+    def _release(self, send: _QueuedSend) -> None:
         """It waits no longer."""
         assert send.timer is not None
         send.timer.cancel()
         send.timer = None
         self._queued -= 1
 
-    def _fail(self, send: "_QueuedSend", error: Exception) -> None:
+    def _fail(self, send: _QueuedSend, error: Exception) -> None:
         self._release(send)
         self.ended(send.round)
         if not send.result.done():
             send.result.set_exception(error)
 
-    def _expire(self, send: "_QueuedSend") -> None:
+    def _expire(self, send: _QueuedSend) -> None:
         chosen = send.chosen
         if chosen is None:
             text = f"No route info of this topic: {send.outgoing.topic}; no name server answered in time"
             self._fail(send, send_timed_out(text))
             return
         error = CallTimeout(f"no connection to broker {chosen.broker_name} in time")
-        failed = self.sender.note_failure(Failure.TIMEOUT, error, chosen, self.sender.attempt_begins())
+        outcomes = self.sender.outcomes
+        failed = outcomes.note_failure(Failure.TIMEOUT, error, chosen, outcomes.attempt_begins())
         self._fail(send, failed.as_send_failed())
 
-    def _first(self, line: "deque[_QueuedSend]") -> "_QueuedSend | None":
+    def _first(self, line: _Line) -> _QueuedSend | None:
         """The first send that still waits; those before it were cancelled, or are out of time."""
         while line:
             send = line[0]
@@ -197,7 +233,7 @@ class AsyncSends:
             line.popleft()
         return None
 
-    async def _each(self, line: "deque[_QueuedSend]") -> AsyncIterator["_QueuedSend"]:
+    async def _each(self, line: _Line) -> AsyncIterator[_QueuedSend]:
         """Take one send after another out of a line; other tasks run in between."""
         count = 0
         while (send := self._first(line)) is not None:
@@ -207,38 +243,36 @@ class AsyncSends:
             if count % SENDS_PER_TURN == 0:
                 await asyncio.sleep(0)
 
-    def _open(
-        self, key: tuple[str, str], line: "deque[_QueuedSend]", work: Callable[[], Awaitable[None]]
-    ) -> None:
-        """Run what a line waits for; the line ends with it."""
-
-        async def run() -> None:
-            failure: Exception = NotReachable("the client is shut down")
-            try:
-                await work()
-            except Exception as error:  # our mistake: its sends do not wait for their time to be over
-                failure = error
-                raise
-            finally:
-                if self._lines.get(key) is line:
-                    del self._lines[key]
-                    self._fail_all(line, failure)
-
-        self._openers.spawn(run(), f"sends to {key}")
-
-    def _fail_all(self, line: "deque[_QueuedSend]", error: Exception) -> None:
-        while (send := self._first(line)) is not None:
-            self._fail(send, send_failed(None, error))
-
-    def _wait_for_route(self, send: "_QueuedSend") -> None:
-        key = send.outgoing.topic, ""
+    def _wait(self, send: _QueuedSend, key: tuple[str, str], work: _Work) -> None:
+        """Let a send wait in a line. Its first send begins the `work` that the line waits for."""
         line = self._lines.get(key)
         if line is None:
             line = self._lines[key] = deque()
-            self._open(key, line, lambda: self._find_route(send.outgoing.topic, line))
+            self._openers.spawn(self._open(key, line, work), f"sends to {key}")
         line.append(send)
 
-    async def _find_route(self, topic: str, line: "deque[_QueuedSend]") -> None:
+    async def _open(self, key: tuple[str, str], line: _Line, work: _Work) -> None:
+        """Do what a line waits for; the line ends with it."""
+        failure: Exception = NotReachable("the client is shut down")
+        try:
+            await work(line)
+        except Exception as error:  # our mistake: its sends do not wait for their time to be over
+            failure = error
+            raise
+        finally:
+            if self._lines.get(key) is line:
+                del self._lines[key]
+                self._fail_all(line, failure)
+
+    def _fail_all(self, line: _Line, error: Exception) -> None:
+        while (send := self._first(line)) is not None:
+            self._fail(send, send_failed(None, error))
+
+    def _wait_for_route(self, send: _QueuedSend) -> None:
+        topic = send.outgoing.topic
+        self._wait(send, (topic, ""), lambda line: self._find_route(topic, line))
+
+    async def _find_route(self, topic: str, line: _Line) -> None:
         """Ask once; then each send of the line gets its queue, or its error."""
         try:
             route = await self.sender.find_route(topic)
@@ -257,7 +291,7 @@ class AsyncSends:
             else:
                 self._wait_for_broker(send, chosen)
 
-    def _choose(self, send: "_QueuedSend", route: Route | None) -> MessageQueue:
+    def _choose(self, send: _QueuedSend, route: Route | None) -> MessageQueue:
         """The queue of the next attempt; the route is needed unless the user gave it. What `Destination.resolve`
         raises."""
         if send.destination is not None:
@@ -268,16 +302,12 @@ class AsyncSends:
         assert route is not None
         return self.sender.choose(route, send.failed_on)
 
-    def _wait_for_broker(self, send: "_QueuedSend", chosen: MessageQueue) -> None:
+    def _wait_for_broker(self, send: _QueuedSend, chosen: MessageQueue) -> None:
         send.chosen = chosen
         key = send.outgoing.topic, chosen.broker_name
-        line = self._lines.get(key)
-        if line is None:
-            line = self._lines[key] = deque()
-            self._open(key, line, lambda: self._connect(key, chosen, line))
-        line.append(send)
+        self._wait(send, key, lambda line: self._connect(key, chosen, line))
 
-    async def _connect(self, key: tuple[str, str], queue: MessageQueue, line: "deque[_QueuedSend]") -> None:
+    async def _connect(self, key: tuple[str, str], queue: MessageQueue, line: _Line) -> None:
         """Connect to the broker unless there is a connection, then send what waits, as the broker accepts it."""
         while self._first(line) is not None:
             try:
@@ -294,10 +324,12 @@ class AsyncSends:
                 else:
                     await asyncio.sleep(FULL_WAIT_SECONDS)
 
-    def _post(self, queued: "_QueuedSend", connection: Connection) -> bool:
+    def _post(self, queued: _QueuedSend, connection: Connection) -> bool:
         """Send now. False if the connection takes no more requests."""
         assert queued.chosen is not None
-        send = _QuickSend(self.sender, queued.outgoing, queued.chosen, connection, queued.due, queued.result)
+        send = _QuickSend(
+            self.sender.outcomes, queued.outgoing, queued.chosen, connection, queued.due, queued.result
+        )
         send.sends, send.queue, send.round = self, queued.queue, queued.round
         send.retries_done = queued.retries_done
         try:
@@ -312,7 +344,7 @@ class AsyncSends:
             self._release(queued)
         return True
 
-    def _attempt_failed(self, send: "_QueuedSend", failed: AttemptFailed) -> None:
+    def _attempt_failed(self, send: _QueuedSend, failed: AttemptFailed) -> None:
         self._release(send)
         self.ended(send.round)
         self.failed(send, failed)
@@ -325,8 +357,10 @@ class AsyncSends:
             send.result.set_exception(failed.as_send_failed())
             return
         assert send.chosen is not None
-        again = _QueuedSend(send.outgoing, send.queue, None, send.due, send.round, send.result)
-        again.retries_done, again.failed_on = send.retries_done + 1, send.chosen.broker_name
+        done, failed_on = send.retries_done + 1, send.chosen.broker_name
+        again = _QueuedSend(
+            send.outgoing, send.queue, None, send.due, send.round, send.result, done, failed_on
+        )
         self._admit(again)
         route = self.sender.known_route(send.outgoing.topic)
         if (send.outgoing.topic, "") in self._lines or (route is None and send.queue is None):
@@ -343,7 +377,8 @@ class AsyncSends:
         retries_done, failed_on, sender = 0, None, self.sender
         if destination is not None:
             queue = await sender.queue_for(destination, outgoing.message, due)
-        async with self._limits.room_for(len(outgoing.body), due):
+        limits = self._limits
+        async with nullcontext() if limits is None else limits.room_for(len(outgoing.body), due):
             while True:
                 chosen = queue
                 if chosen is None:
@@ -367,62 +402,6 @@ class AsyncSends:
         return is_async_repeated(failure, retries_done=retries_done, retry_times=retry_times, left_ms=left_ms)
 
 
-class _Round:
-    """Sends without a task between two calls of `flush`."""
-
-    __slots__ = ("ended", "under_way")
-
-    def __init__(self) -> None:
-        self.under_way = 0
-        self.ended = asyncio.Event()
-
-    def look(self) -> None:
-        if not self.under_way:
-            self.ended.set()
-
-
-class _QueuedSend:
-    """One send that waits for a route or a connection."""
-
-    __slots__ = (
-        "chosen",
-        "destination",
-        "due",
-        "failed_on",
-        "outgoing",
-        "queue",
-        "result",
-        "retries_done",
-        "round",
-        "timer",
-    )
-
-    def __init__(
-        self,
-        outgoing: Outgoing,
-        queue: MessageQueue | None,
-        destination: Destination | None,
-        due: float,
-        round_: _Round,
-        result: asyncio.Future[SendResult],
-    ) -> None:
-        self.outgoing = outgoing
-        self.queue = queue
-        """As the user gave it."""
-        self.destination = destination
-        """Becomes `queue` once the route is known."""
-        self.chosen: MessageQueue | None = None
-        """Of this attempt, once the route is known."""
-        self.due = due
-        self.round = round_
-        self.result = result
-        self.retries_done = 0
-        self.failed_on: str | None = None
-        """The broker of the attempt before."""
-        self.timer: asyncio.TimerHandle | None = None
-        """Fires at `due`; None once the send does not wait any more."""
-
-
 class _QuickSend(PostedSend):
     """One send whose future the user holds. It counts as under way until the reply, even if that is cancelled."""
 
@@ -443,4 +422,4 @@ class _QuickSend(PostedSend):
 
     def unanswered(self, kind: Failure, error: Exception) -> None:
         """The send is queued again, or fails."""
-        self.sends.failed(self, self.observer.note_failure(kind, error, self.chosen, self.began_ms))
+        self.sends.failed(self, self.outcomes.note_failure(kind, error, self.chosen, self.began_ms))

@@ -10,7 +10,7 @@ gets its own part of the result. Messages that must travel alone or have a timeo
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import msgspec
 from pocketmq.protocol.message import properties as names
@@ -28,36 +28,25 @@ _ELEMENT_HEAD_BYTES: Final = 22
 """Everything of an encoded element but body and properties."""
 
 
-class ForBatch(Protocol):
-    """The parts of a message that decide whether it may be in a batch."""
-
-    @property
-    def topic(self) -> str: ...
-
-    @property
-    def properties(self) -> Mapping[str, str]:
-        """As they are sent, with WAIT and delays; not only the user's own."""
-        ...
-
-
-def check_batch(messages: Sequence[ForBatch]) -> None:
-    """Raises ValidationFailed unless the messages may travel as one batch: one topic, all waiting for the store or
-    none, no delays, no retry topic. `validators.check_message` checks each message on its own.
+def check_batch(messages: Sequence[tuple[str, Mapping[str, str]]]) -> None:
+    """Raises ValidationFailed unless messages with these topics and properties (as they are sent, with WAIT and delays)
+    may travel as one batch: one topic, all waiting for the store or none, no delays, no retry topic.
+    `validators.check_message` checks each message on its own.
 
     4.9 clients refuse delay levels only, and accept timer properties.
     """
     if not messages:
         raise _refusal("no messages")
-    first = messages[0]
-    waits = _waits_for_store(first)
-    for message in messages:
-        if any(_positive(message.properties.get(name)) for name in DELAY_PROPERTIES):
+    first_topic, first_properties = messages[0]
+    waits = _waits_for_store(first_properties)
+    for topic, properties in messages:
+        if any(_positive(properties.get(name)) for name in DELAY_PROPERTIES):
             raise _refusal("Delayed messages are not supported for batching")
-        if is_retry_topic(message.topic):
+        if is_retry_topic(topic):
             raise _refusal("Retry Group is not supported for batching")
-        if message.topic != first.topic:
+        if topic != first_topic:
             raise _refusal("The topic of the messages in one batch should be the same")
-        if _waits_for_store(message) != waits:
+        if _waits_for_store(properties) != waits:
             raise _refusal("The waitStoreMsgOK of the messages in one batch should the same")
 
 
@@ -90,9 +79,9 @@ def element_bytes(element: BatchElement) -> int:
     return _ELEMENT_HEAD_BYTES + len(element.body) + len(element.properties)
 
 
-def _waits_for_store(message: ForBatch) -> bool:
+def _waits_for_store(properties: Mapping[str, str]) -> bool:
     """Official isWaitStoreMsgOK: true unless the property says otherwise."""
-    return message.properties.get(names.WAIT, "true").lower() == "true"
+    return properties.get(names.WAIT, "true").lower() == "true"
 
 
 def _positive(text: str | None) -> bool:

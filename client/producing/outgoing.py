@@ -13,11 +13,7 @@ from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.compression import compress
 from pocketmq.protocol.message.flags import TRANSACTION_PREPARED
 from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.protocol.message.properties import (
-    decode_properties,
-    encode_properties,
-    encode_properties_text,
-)
+from pocketmq.protocol.message.properties import decode_properties, encode_properties, encode_properties_text
 from pocketmq.protocol.message.topics import is_retry_topic, reply_topic
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
 from pocketmq.protocol.requests.send import SendBatchMessage, SendMessageV2, SendReplyMessageV2

@@ -8,11 +8,9 @@ Attempts and retries are in `sender.py`, the keywords of a send in `send_argumen
 """
 
 import asyncio
-import functools
 from collections.abc import Iterable, Sequence
 from typing import Final, Unpack
 
-import msgspec
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.batch import BatchElement
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -24,7 +22,6 @@ from pocketmq.protocol.requests.send import RecallMessage
 from ..arguments import checked
 from ..errors import InvalidArgument
 from ..hooks.hooks import Hook
-from ..hooks.trace_dispatcher import AsyncTraceDispatcher
 from ..instance.client import Client
 from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
@@ -65,7 +62,7 @@ class Producer(Client):
         **options: Unpack[ProducerOptions],
     ) -> None:
         check_producer_group(group)
-        super().__init__(group, settings_of(ProducerSettings, settings, options), hooks, trace_of)
+        super().__init__(group, settings_of(ProducerSettings, settings, options), hooks, Producer)
 
     # -- life
 
@@ -97,7 +94,7 @@ class Producer(Client):
 
     def _withdraw(self, instance: ClientInstance) -> None:
         self._async_sends.close()
-        instance.groups.remove_producer(self._group)
+        instance.groups.producers.pop(self._group, None)
 
     # -- sending
 
@@ -206,13 +203,13 @@ class Producer(Client):
         sender = self._ready
         if queue is not None and listed:
             queue = queue_of_topic(queue, listed[0].topic, self._namespace)
-        wired = [_ForCheck(message.topic, message.wire_properties()) for message in listed]
+        wired = [(message.topic, message.wire_properties()) for message in listed]
         check_batch(wired)
         for message in listed:
             check_message(message.topic, message.body, max_message_size=self.settings.max_message_size)
         sized = (
-            BatchElement(message.flag, message.body, encode_properties(checked.properties) + _ID_ROOM)
-            for message, checked in zip(listed, wired, strict=True)
+            BatchElement(message.flag, message.body, encode_properties(properties) + _ID_ROOM)
+            for message, (_, properties) in zip(listed, wired, strict=True)
         )
         limit_ms = self.settings.send_msg_timeout if timeout_ms is None else timeout_ms
         results: list[SendResult] = []
@@ -336,17 +333,6 @@ class Producer(Client):
             return await sender.send_to(outgoing, queue, due)
         attempts = 1 + self.settings.retry_times_when_send_failed
         return await sender.send(outgoing, due, attempts=attempts)
-
-
-trace_of = functools.partial(AsyncTraceDispatcher, make_sender=Producer)
-"""The message trace of a client, sent by a producer of its own."""
-
-
-class _ForCheck(msgspec.Struct, frozen=True):
-    """A message of a batch with its properties as they travel."""
-
-    topic: str
-    properties: dict[str, str]
 
 
 _NOT_RESENT: Final = frozenset((names.TRAN_MSG, names.MIN_OFFSET, names.MAX_OFFSET))

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final, Protocol
 
+import msgspec
 from pocketmq.protocol.message.java_strings import java_hash
 from pocketmq.protocol.message.message_queue import MessageQueue
 
@@ -33,14 +34,10 @@ DETECTOR_PERIOD_MS: Final = 3_000
 """The detector looks every so often at which brokers are due."""
 
 
-class _FaultItem:
-    __slots__ = ("available_from_ms", "check_at_ms", "latency_ms", "reachable")
-
-    def __init__(self) -> None:
-        self.latency_ms = 0
-        self.available_from_ms = 0
-        self.check_at_ms = 0
-        self.reachable = True
+class _FaultItem(msgspec.Struct):
+    available_from_ms: int = 0
+    check_at_ms: int = 0
+    reachable: bool = True
 
 
 class LatencyFaultTolerance:
@@ -65,10 +62,7 @@ class LatencyFaultTolerance:
 
     def update(self, broker_name: str, latency_ms: int, *, isolate: bool, reachable: bool) -> None:
         """Note how a send to the broker went."""
-        item = self._items.get(broker_name)
-        if item is None:
-            item = self._items[broker_name] = _FaultItem()
-        item.latency_ms = latency_ms
+        item = self._items.setdefault(broker_name, _FaultItem())
         item.reachable = reachable
         duration_ms = self.not_available_ms(ISOLATION_LATENCY_MS if isolate else latency_ms)
         if duration_ms > 0:

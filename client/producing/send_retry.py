@@ -15,27 +15,34 @@ Official: DefaultMQProducerImpl.sendDefaultImpl, MQClientAPIImpl.onExceptionImpl
 import asyncio
 from collections.abc import Collection, Sequence
 from enum import Enum
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-import msgspec
 from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.protocol.requests.send_frames import StoredReply
+from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
+from pocketmq.protocol.requests.send_frames import StoredFields, StoredReply
 from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Request
 
+from ..clock import steady_ms
 from ..connections.connection import Connection
 from ..errors import (
     CallTimeout,
     ClientError,
     NotReachable,
+    RequestRefused,
     SendBufferFull,
     SendFailed,
     SendTimedOut,
     TooManyCalls,
+    UnreadableReply,
 )
-from ..settings.producer_settings import RETRY_RESPONSE_CODES
-from ..values.results import DEFAULT_REGION, SendResult, SendStatus
+from ..instance.instance import ClientInstance
+from ..settings.producer_settings import ProducerSettings
+from ..values.namespaces import Namespace
+from ..values.results import DEFAULT_REGION, SendResult, SendStatus, send_status
 from .outgoing import Outgoing
+from .queue_choice import LatencyFaultTolerance
 
 CONNECT_BROKER_EXCEPTION: Final = 10001
 ACCESS_BROKER_TIMEOUT: Final = 10002
@@ -61,34 +68,11 @@ class Failure(Enum):
 
 
 _REMOTING: Final = frozenset({Failure.CONNECT, Failure.TIMEOUT, Failure.SEND})
-_FINAL_CODES: Final = {
+_FINAL_CODES: Final[dict[Failure | None, int]] = {
     Failure.CONNECT: CONNECT_BROKER_EXCEPTION,
     Failure.TIMEOUT: ACCESS_BROKER_TIMEOUT,
     Failure.CLIENT: BROKER_NOT_EXIST_EXCEPTION,
 }
-
-
-class FailureVerdict(msgspec.Struct, frozen=True):
-    """`again`: try the next queue. The other two go to the fault table (LatencyFaultTolerance.update)."""
-
-    again: bool
-    isolate: bool
-    reachable: bool
-
-
-def sync_verdict(
-    failure: Failure,
-    *,
-    code: int = NO_CODE,
-    retry_response_codes: Collection[int] = RETRY_RESPONSE_CODES,
-    start_detector_enable: bool = False,
-) -> FailureVerdict:
-    """What a failed attempt of a synchronous send leads to, while attempts are left. `code`: of an error response."""
-    if failure is Failure.BROKER:
-        return FailureVerdict(again=code in retry_response_codes, isolate=True, reachable=False)
-    if failure in _REMOTING:
-        return FailureVerdict(again=True, isolate=True, reachable=not start_detector_enable)
-    return FailureVerdict(again=True, isolate=False, reachable=True)
 
 
 def is_async_repeated(failure: Failure, *, retries_done: int, retry_times: int, left_ms: int) -> bool:
@@ -115,20 +99,15 @@ def is_result_final(status: SendStatus, *, retry_another_broker_when_not_store_o
     return status is SendStatus.SEND_OK or not retry_another_broker_when_not_store_ok
 
 
-def final_code(failure: Failure | None, code: int = NO_CODE) -> int:
-    """Code of the error that ends a send; `code` is that of the last error response."""
-    if failure is Failure.BROKER:
-        return code
-    return NO_CODE if failure is None else _FINAL_CODES.get(failure, NO_CODE)
-
-
 def send_failed(failure: Failure | None, error: Exception, code: int = NO_CODE, text: str = "") -> SendFailed:
-    """The error that ends a send; `error` is what its last attempt failed with, `text` what the call has to add."""
+    """The error that ends a send; `error` is what its last attempt failed with, `text` what the call has to add,
+    `code` that of an error response."""
     kind = SendTimedOut if failure is Failure.TIMEOUT else SendFailed
     if isinstance(error, TooManyCalls):
         kind = SendBufferFull
     retriable = isinstance(error, ClientError) and error.retriable
-    failed = kind(final_code(failure, code), f"{text}; {error}" if text else str(error), retriable=retriable)
+    final = code if failure is Failure.BROKER else _FINAL_CODES.get(failure, NO_CODE)
+    failed = kind(final, f"{text}; {error}" if text else str(error), retriable=retriable)
     failed.__cause__ = error
     return failed
 
@@ -159,30 +138,76 @@ class AttemptFailed(Exception):
         """What the user gets if this was the last attempt."""
         return send_failed(self.kind, self.error, self.code, text)
 
+    def is_retried(self, retry_response_codes: Collection[int]) -> bool:
+        """Whether an awaited send tries another queue, while attempts are left."""
+        return self.kind is not Failure.BROKER or self.code in retry_response_codes
 
-class SendObserver(Protocol):
-    """What a posted send needs of its sender."""
+    @property
+    def isolates(self) -> bool:
+        """Whether the broker is avoided for a while (`LatencyFaultTolerance.update`)."""
+        return self.kind is not Failure.CLIENT
 
-    renames_queues: bool
-    loop: asyncio.AbstractEventLoop
+    def leaves_reachable(self, *, has_detector: bool) -> bool:
+        """Whether the broker counts as reachable; if not, an answer or the detector makes it so again."""
+        return not self.isolates or (self.kind is not Failure.BROKER and not has_detector)
+
+
+class SendOutcomes:
+    """What became of the attempts of one sender: the results in replies, and in the fault table how brokers behaved."""
+
+    def __init__(self, instance: ClientInstance, settings: ProducerSettings, namespace: Namespace) -> None:
+        self.loop = instance.loop
+        self._connections = instance.connections
+        self._namespace = namespace
+        self.renames_queues = bool(namespace.name)
+        self._has_detector = settings.start_detector_enable
+        self.faults: LatencyFaultTolerance | None = None
+        """None without fault tolerance."""
+        if settings.is_fault_tolerant:
+            self.faults = LatencyFaultTolerance(
+                steady_ms,
+                latency_max_ms=settings.latency_max,
+                not_available_duration_ms=settings.not_available_duration,
+                detect_interval_ms=settings.detect_interval,
+            )
 
     def attempt_begins(self) -> int:
-        """Now, for the fault table."""
-        ...
+        """Now, for the fault table; 0 without one."""
+        return 0 if self.faults is None else steady_ms()
 
     def note_success(self, queue: MessageQueue, began: int) -> None:
-        """The broker answered."""
-        ...
+        """The fault table learns that the broker answered."""
+        if self.faults is not None:
+            self.faults.update(queue.broker_name, steady_ms() - began, isolate=False, reachable=True)
 
     def note_failure(
         self, kind: Failure, error: Exception, queue: MessageQueue, began: int, code: int = -1
     ) -> AttemptFailed:
-        """It did not, or refused."""
-        ...
+        """The fault table learns that it did not, or refused."""
+        failed = AttemptFailed(kind, error, code)
+        if self.faults is not None:
+            reachable = failed.leaves_reachable(has_detector=self._has_detector)
+            took_ms = steady_ms() - began
+            self.faults.update(queue.broker_name, took_ms, isolate=failed.isolates, reachable=reachable)
+        return failed
 
     def read(self, send: "PostedSend", reply: Command) -> SendResult:
         """The result in a reply, or `AttemptFailed`."""
-        ...
+        outgoing, queue, began_ms = send.outgoing, send.chosen, send.began_ms
+        status = send_status(reply.code)
+        if status is None:
+            if reply.code == ResponseCode.GO_AWAY:
+                self._connections.leave(send.connection)
+            refusal = RequestRefused(reply.code, reply.remark or "", SendMessageV2.name)
+            raise self.note_failure(Failure.BROKER, refusal, queue, began_ms, reply.code)
+        self.note_success(queue, began_ms)
+        try:
+            fields = Connection.read_fields(SendMessageReply, reply, SendMessageV2.name)
+        except UnreadableReply as error:
+            raise self.note_failure(Failure.SEND, error, queue, began_ms) from error
+        if fields.queue_id != queue.queue_id or queue.topic != outgoing.topic or self.renames_queues:
+            queue = MessageQueue(self._namespace.unwrap(outgoing.topic), queue.broker_name, fields.queue_id)
+        return result_of(fields, outgoing, queue, status, fields.trace_on is not False)
 
 
 class PostedSend:
@@ -196,7 +221,7 @@ class PostedSend:
         "chosen",
         "connection",
         "due",
-        "observer",
+        "outcomes",
         "outgoing",
         "request",
         "result",
@@ -207,36 +232,36 @@ class PostedSend:
 
     def __init__(
         self,
-        observer: SendObserver,
+        outcomes: SendOutcomes,
         outgoing: Outgoing,
         chosen: MessageQueue,
         connection: Connection,
         due: float,
         result: asyncio.Future[SendResult] | None = None,
     ) -> None:
-        loop = observer.loop
-        self.observer = observer
+        loop = outcomes.loop
+        self.outcomes = outcomes
         self.outgoing = outgoing
         self.chosen = chosen
         self.connection = connection
         self.due = due
         self.timeout_seconds = due - loop.time()
-        self.began_ms = observer.attempt_begins()
+        self.began_ms = outcomes.attempt_begins()
         self.result: asyncio.Future[SendResult] = loop.create_future() if result is None else result
 
     def stored(self, reply: StoredReply) -> bool:
         """Fast path for a stored message. Returns False if the full parser is needed."""
-        fields, chosen, observer = reply.fields, self.chosen, self.observer
+        fields, chosen, outcomes = reply.fields, self.chosen, self.outcomes
         outgoing = self.outgoing
         if (
             fields.queue_id != chosen.queue_id
-            or observer.renames_queues
+            or outcomes.renames_queues
             or chosen.topic != outgoing.topic
             or self.result.done()
         ):
             return False
         self.ended()
-        observer.note_success(chosen, self.began_ms)
+        outcomes.note_success(chosen, self.began_ms)
         trace_on = fields.trace_on != "false"
         self.result.set_result(result_of(fields, outgoing, chosen, SendStatus.SEND_OK, trace_on))
         return True
@@ -248,7 +273,7 @@ class PostedSend:
         if result.done():
             return
         try:
-            stored = self.observer.read(self, reply)
+            stored = self.outcomes.read(self, reply)
         except AttemptFailed as failed:
             self.refused(failed)
         else:
@@ -276,28 +301,15 @@ class PostedSend:
 
     def unanswered(self, kind: Failure, error: Exception) -> None:
         """There is no reply."""
-        self.result.set_exception(self.observer.note_failure(kind, error, self.chosen, self.began_ms))
-
-
-class _StoredFields(Protocol):
-    """What both readers of a reply find in it."""
-
-    @property
-    def msg_id(self) -> str: ...
-    @property
-    def queue_offset(self) -> int: ...
-    @property
-    def transaction_id(self) -> str | None: ...
-    @property
-    def batch_uniq_id(self) -> str | None: ...
-    @property
-    def recall_handle(self) -> str | None: ...
-    @property
-    def msg_region(self) -> str | None: ...
+        self.result.set_exception(self.outcomes.note_failure(kind, error, self.chosen, self.began_ms))
 
 
 def result_of(
-    fields: _StoredFields, outgoing: Outgoing, queue: MessageQueue, status: SendStatus, trace_on: bool
+    fields: SendMessageReply | StoredFields,
+    outgoing: Outgoing,
+    queue: MessageQueue,
+    status: SendStatus,
+    trace_on: bool,
 ) -> SendResult:
     """The result of a message that was stored in `queue`."""
     return SendResult(

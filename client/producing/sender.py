@@ -12,12 +12,6 @@ from collections.abc import Awaitable
 
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import GetMaxOffset
-from pocketmq.protocol.requests.send import (
-    SendMessageReply,
-    SendMessageV2,
-)
-from pocketmq.protocol.wire.command import Command
-from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..arguments import LONGEST_TIMEOUT_MS
 from ..clock import steady_ms, wall_ms
@@ -28,11 +22,9 @@ from ..errors import (
     ClientError,
     InvalidArgument,
     NotReachable,
-    RequestRefused,
     RouteNotFound,
     SendFailed,
     SendTimedOut,
-    UnreadableReply,
 )
 from ..hooks.hooks import CommunicationMode, Hooks
 from ..instance.groups import GroupProducer
@@ -41,9 +33,9 @@ from ..instance.route_book import UNUSED_ROUNDS
 from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message
 from ..values.namespaces import Namespace
-from ..values.results import SendResult, send_status
+from ..values.results import SendResult
 from .outgoing import Outgoing, OutgoingMaker, SendHeaders
-from .queue_choice import DETECTOR_PERIOD_MS, LatencyFaultTolerance, QueueTurn, select_one_message_queue
+from .queue_choice import DETECTOR_PERIOD_MS, QueueTurn, select_one_message_queue
 from .send_arguments import Destination
 from .send_hooks import SendHooks
 from .send_retry import (
@@ -51,14 +43,12 @@ from .send_retry import (
     NOT_FOUND_TOPIC_EXCEPTION,
     AttemptFailed,
     Failure,
-    FailureVerdict,
     PostedSend,
+    SendOutcomes,
     attempt_due,
     final_text,
     is_result_final,
-    result_of,
     send_timed_out,
-    sync_verdict,
 )
 
 
@@ -79,19 +69,11 @@ class Sender(GroupProducer):
         self._master, self._live = instance.routes.master, instance.connections.live
         self.settings = settings
         self.namespace = Namespace(settings.namespace)
-        has_send_hooks = hooks is not None and (hooks.send or hooks.check_forbidden)
-        self.hooks = (
-            SendHooks(instance, hooks, group, settings) if hooks is not None and has_send_hooks else None
-        )
+        self.hooks: SendHooks | None = None
+        if hooks is not None and (hooks.send or hooks.check_forbidden):
+            self.hooks = SendHooks(instance, hooks, group, settings)
         self.retry_response_codes: set[int] = {*settings.retry_response_codes}
-        self.faults = LatencyFaultTolerance(
-            steady_ms,
-            latency_max_ms=settings.latency_max,
-            not_available_duration_ms=settings.not_available_duration,
-            detect_interval_ms=settings.detect_interval,
-        )
-        self._is_fault_tolerant = settings.is_fault_tolerant
-        self.renames_queues = bool(settings.namespace)
+        self.outcomes = SendOutcomes(instance, settings, self.namespace)
         self._turns: dict[str, QueueTurn] = {}
         self._broker_turn = itertools.count(random.randrange(1 << 16))
         """Of the topics this group has sent to."""
@@ -141,7 +123,7 @@ class Sender(GroupProducer):
                 result = await self.attempt(outgoing, queue, limit)
             except AttemptFailed as failed:
                 last = failed
-                if not self._is_tried_again(failed):
+                if not failed.is_retried(self.retry_response_codes):
                     break
                 continue
             if is_result_final(
@@ -191,7 +173,7 @@ class Sender(GroupProducer):
         connection = None if self.hooks is not None else self.live_connection(queue)
         if connection is None:
             return self._attempt_in_steps(outgoing, queue, due, mode)
-        return self.post(PostedSend(self, outgoing, queue, connection, due))
+        return self.post(PostedSend(self.outcomes, outgoing, queue, connection, due))
 
     async def _attempt_in_steps(
         self, outgoing: Outgoing, queue: MessageQueue, due: float, mode: CommunicationMode
@@ -202,7 +184,7 @@ class Sender(GroupProducer):
             if hooks is not None:
                 context = hooks.before(outgoing, queue, address, mode)
         except ClientError as error:
-            raise self.note_failure(Failure.CLIENT, error, queue, began_ms) from error
+            raise self.outcomes.note_failure(Failure.CLIENT, error, queue, began_ms) from error
         if hooks is None or context is None:
             return await self._connect_and_post(outgoing, queue, address, due)
         if mode is CommunicationMode.ASYNC:
@@ -219,16 +201,16 @@ class Sender(GroupProducer):
         self, outgoing: Outgoing, queue: MessageQueue, address: str, due: float
     ) -> SendResult:
         connection = self._live(address) or await self._connect(queue, address, due - self.loop.time())
-        return await self.post(PostedSend(self, outgoing, queue, connection, due))
+        return await self.post(PostedSend(self.outcomes, outgoing, queue, connection, due))
 
     async def _connect(self, queue: MessageQueue, address: str, timeout_seconds: float | None) -> Connection:
         began_ms = steady_ms()
         try:
             return await self._connections.get(address, timeout_seconds)
         except CallTimeout as error:
-            raise self.note_failure(Failure.TIMEOUT, error, queue, began_ms) from error
+            raise self.outcomes.note_failure(Failure.TIMEOUT, error, queue, began_ms) from error
         except NotReachable as error:
-            raise self.note_failure(Failure.CONNECT, error, queue, began_ms) from error
+            raise self.outcomes.note_failure(Failure.CONNECT, error, queue, began_ms) from error
 
     async def reach(self, queue: MessageQueue) -> Connection:
         """The connection to a queue's master, for every send that waits for it; `AttemptFailed`."""
@@ -236,17 +218,13 @@ class Sender(GroupProducer):
         try:
             address = await self._address_of(queue, None)
         except ClientError as error:
-            raise self.note_failure(Failure.CLIENT, error, queue, began_ms) from error
+            raise self.outcomes.note_failure(Failure.CLIENT, error, queue, began_ms) from error
         return await self._connect(queue, address, None)
 
     def live_connection(self, queue: MessageQueue) -> Connection | None:
         """The connection to a queue's master, if there is one."""
         address = self._master(queue.broker_name)
         return None if address is None else self._live(address)
-
-    def attempt_begins(self) -> int:
-        """Now, for the fault table; 0 without one."""
-        return steady_ms() if self._is_fault_tolerant else 0
 
     def post(self, send: PostedSend) -> asyncio.Future[SendResult]:
         """Write a send; `AttemptFailed` if the connection accepts no more."""
@@ -259,7 +237,7 @@ class Sender(GroupProducer):
                 return send.result
             opaque = connection.next_opaque()
         except NotReachable as error:
-            raise self.note_failure(Failure.SEND, error, send.chosen, send.began_ms) from error
+            raise self.outcomes.note_failure(Failure.SEND, error, send.chosen, send.began_ms) from error
         body = outgoing.body
         if body.__class__ is not bytes:
             body = bytes(body)  # the user may change it before the frame leaves
@@ -267,24 +245,6 @@ class Sender(GroupProducer):
         head = template.head(opaque, outgoing.sys_flag, wall_ms(), outgoing.properties_text, len(body))
         connection.post_frame(send, opaque, head, body)
         return send.result
-
-    def read(self, send: PostedSend, reply: Command) -> SendResult:
-        """The result in a reply, or `AttemptFailed`."""
-        outgoing, queue, began_ms = send.outgoing, send.chosen, send.began_ms
-        status = send_status(reply.code)
-        if status is None:
-            if reply.code == ResponseCode.GO_AWAY:
-                self._connections.leave(send.connection)
-            refusal = RequestRefused(reply.code, reply.remark or "", SendMessageV2.name)
-            raise self.note_failure(Failure.BROKER, refusal, queue, began_ms, reply.code)
-        self.note_success(queue, began_ms)
-        try:
-            fields = Connection.read_fields(SendMessageReply, reply, SendMessageV2.name)
-        except UnreadableReply as error:
-            raise self.note_failure(Failure.SEND, error, queue, began_ms) from error
-        if fields.queue_id != queue.queue_id or queue.topic != outgoing.topic or self.renames_queues:
-            queue = MessageQueue(self.namespace.unwrap(outgoing.topic), queue.broker_name, fields.queue_id)
-        return result_of(fields, outgoing, queue, status, fields.trace_on is not False)
 
     # -- routes and queues
 
@@ -371,37 +331,8 @@ class Sender(GroupProducer):
             route.queues,
             turn,
             last_broker_name=last_broker_name,
-            faults=self.faults if self._is_fault_tolerant else None,
+            faults=self.outcomes.faults,
             restart=restart,
-        )
-
-    # -- the fault table
-
-    def note_success(self, queue: MessageQueue, began: int) -> None:
-        """The fault table learns that the broker answered."""
-        if self._is_fault_tolerant:
-            self.faults.update(queue.broker_name, steady_ms() - began, isolate=False, reachable=True)
-
-    def note_failure(
-        self, kind: Failure, error: Exception, queue: MessageQueue, began: int, code: int = -1
-    ) -> AttemptFailed:
-        """The fault table learns that it did not, or refused."""
-        if self._is_fault_tolerant:
-            verdict = self._verdict(kind, code)
-            self.faults.update(
-                queue.broker_name, steady_ms() - began, isolate=verdict.isolate, reachable=verdict.reachable
-            )
-        return AttemptFailed(kind, error, code)
-
-    def _is_tried_again(self, failed: AttemptFailed) -> bool:
-        return self._verdict(failed.kind, failed.code).again
-
-    def _verdict(self, kind: Failure, code: int) -> FailureVerdict:
-        return sync_verdict(
-            kind,
-            code=code,
-            retry_response_codes=self.retry_response_codes,
-            start_detector_enable=self.settings.start_detector_enable,
         )
 
 
@@ -410,18 +341,18 @@ async def detect_brokers(sender: Sender, instance: ClientInstance) -> None:
 
     Mirrors `LatencyFaultToleranceImpl.detectByOneRound`.
     """
-    timeout_seconds = sender.settings.detect_timeout / 1000
-    while True:
+    faults, timeout_seconds = sender.outcomes.faults, sender.settings.detect_timeout / 1000
+    while faults is not None:
         await asyncio.sleep(DETECTOR_PERIOD_MS / 1000)
         topic = next(iter(sender.published_topics()), None)
-        for broker_name in sender.faults.due_for_detection() if topic else ():
+        for broker_name in faults.due_for_detection() if topic else ():
             address = instance.routes.master(broker_name, main_port=True)
             if address is None:
-                sender.faults.remove(broker_name)
+                faults.remove(broker_name)
                 continue
             request = GetMaxOffset(topic=topic or "", queue_id=0, broker_name=broker_name)
             try:
                 await instance.connections.call(address, request, timeout_seconds=timeout_seconds)
             except ClientError:
                 continue
-            sender.faults.note_detected(broker_name)
+            faults.note_detected(broker_name)

@@ -23,13 +23,7 @@ from pocketmq.protocol.requests.send import CheckTransactionState, EndTransactio
 from ..arguments import checked
 from ..connections.connection import Connection
 from ..errors import ClientError, InvalidArgument
-from ..hooks.hooks import (
-    EndTransactionContext,
-    Hook,
-    Hooks,
-    call_hooks,
-    is_coroutine_function,
-)
+from ..hooks.hooks import EndTransactionContext, Hook, Hooks, call_hooks, is_coroutine_function
 from ..instance.instance import ClientInstance
 from ..settings.keywords import ProducerOptions
 from ..settings.producer_settings import ProducerSettings

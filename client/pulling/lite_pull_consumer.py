@@ -25,7 +25,7 @@ from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
 from ..offsets.broker_store import RemoteBrokerOffsetStore
 from ..offsets.queue_offsets import max_offset, min_offset, search_offset
-from ..producing.producer import trace_of
+from ..producing.producer import Producer
 from ..rebalancing.consumer_context import ConsumerContext
 from ..rebalancing.group_member import GroupMember
 from ..rebalancing.subscriptions import Subscriptions
@@ -69,7 +69,7 @@ class LitePullConsumer(GroupMember[LiteQueues]):
     ) -> None:
         check_consumer_group(group)
         asked = with_start(options, start, has_settings=settings is not None)
-        super().__init__(group, settings_of(LitePullConsumerSettings, settings, asked), hooks, trace_of)
+        super().__init__(group, settings_of(LitePullConsumerSettings, settings, asked), hooks, Producer)
         check_plain(on_queues_changed=on_queues_changed)
         self._on_queues_changed = on_queues_changed
         self._consume_hooks = consume_hooks(self._hooks, self._group, self.settings)

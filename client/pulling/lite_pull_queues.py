@@ -185,7 +185,7 @@ class LiteQueues(HeldQueues):
     async def running_info(self) -> ConsumerRunningInfo:
         return ConsumerRunningInfo(
             properties={"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY", "PROP_CLIENT_VERSION": "V5_5_0"},
-            subscription_set=self._subscriptions.all(),
+            subscription_set=[*self._subscriptions.values()],
             mq_table={
                 queue: assigned.process_queue.info(max(self.offsets.read(queue), 0))
                 for queue, assigned in self.assigned.items()
@@ -219,8 +219,6 @@ class LiteQueues(HeldQueues):
 
 
 class _LitePullLoop(QueueLoop):
-    """Pulls of one assigned queue."""
-
     verb = "pull"
 
     def __init__(self, queues: LiteQueues, assigned: Assigned) -> None:

@@ -22,7 +22,7 @@ from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
 from ..offsets.broker_store import RemoteBrokerOffsetStore
 from ..offsets.queue_offsets import QueueReader
-from ..producing.producer import trace_of
+from ..producing.producer import Producer
 from ..rebalancing.subscriptions import subscription_of
 from ..settings.client_settings import ClientSettings
 from ..settings.keywords import ClientOptions
@@ -50,7 +50,7 @@ class PullConsumer(QueueReader):
         **options: Unpack[ClientOptions],
     ) -> None:
         check_consumer_group(group)
-        super().__init__(group, settings_of(ClientSettings, settings, options), hooks, trace_of)
+        super().__init__(group, settings_of(ClientSettings, settings, options), hooks, Producer)
 
     async def _build(self, instance: ClientInstance) -> None:
         self._api = PullApi(instance, self._group, self._hooks)

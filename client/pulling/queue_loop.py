@@ -21,7 +21,7 @@ Official classes: PullStatus, DefaultMQPushConsumerImpl.pullMessage.
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import msgspec
 from pocketmq.protocol.errors import ProtocolError
@@ -31,7 +31,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from ..errors import ClientError, RequestRefused
 from ..rebalancing.consumer_context import ConsumerContext
 from ..rebalancing.flow_control import BROKER_FLOW_CONTROL_DELAY_MS
-from ..rebalancing.process_queue import ProcessQueue
+from ..rebalancing.process_queue import PopProcessQueue, ProcessQueue
 from ..values.results import PullResult, PullStatus
 
 
@@ -61,22 +61,7 @@ def delay_if_again(result: PullResult, asked: int) -> int:
     return BROKER_FLOW_CONTROL_DELAY_MS if is_again else 0
 
 
-def commit_with_pull(memory_offset: int, *, clustering: bool) -> int | None:
-    """The offset to carry in a pull request with the commit bit, or None to leave the bit out. 0 is never carried."""
-    return memory_offset if clustering and memory_offset > 0 else None
-
-
 _log = logging.getLogger(__name__)
-
-
-class QueueState(Protocol):
-    """A process queue, as its loop sees it."""
-
-    dropped: bool
-
-    def note_pull(self) -> None:
-        """A request is tried now; one that is held back counts too."""
-        ...
 
 
 class QueueLoop(ABC):
@@ -85,7 +70,9 @@ class QueueLoop(ABC):
     verb: ClassVar[str]
     """For the log."""
 
-    def __init__(self, context: ConsumerContext[Any], queue: MessageQueue, state: QueueState) -> None:
+    def __init__(
+        self, context: ConsumerContext[Any], queue: MessageQueue, state: ProcessQueue | PopProcessQueue
+    ) -> None:
         self.context = context
         self.queue = queue
         self._state = state

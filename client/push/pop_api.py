@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import msgspec
 from pocketmq.protocol.bodies.client import SubscriptionData
 from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody, bit_set_of
 from pocketmq.protocol.errors import BodyError
@@ -113,13 +112,6 @@ ACK_TIMEOUT_SECONDS: Final = 3.0
 NOTHING: Final = (ResponseCode.PULL_NOT_FOUND, ResponseCode.POLLING_TIMEOUT)
 
 
-class PopResult(msgspec.Struct, frozen=True):
-    """What one pop brought. `is_full`: the broker holds too many polls of this kind already."""
-
-    messages: list[MessageExt]
-    is_full: bool = False
-
-
 class PopApi:
     """For one group of one client instance."""
 
@@ -137,8 +129,9 @@ class PopApi:
         max_count: int,
         invisible_ms: int,
         init_mode: int,
-    ) -> PopResult:
-        """Pop messages of a queue, or of any queue with id -1; waits up to 15 s for some.
+    ) -> list[MessageExt] | None:
+        """Pop messages of a queue, or of any queue with id -1; waits up to 15 s for some. None: the broker holds too
+        many polls of this kind already.
 
         `RequestRefused` for a code that is no PopStatus, `NotReachable`, `RouteNotFound`, `BodyError`.
         """
@@ -159,9 +152,9 @@ class PopApi:
         address = await instance.routes.find_master(queue, main_port=True)
         command = await instance.connections.exchange(address, request, timeout_seconds=POP_TIMEOUT_SECONDS)
         if command.code in NOTHING:
-            return PopResult([])
+            return []
         if command.code == ResponseCode.POLLING_FULL:
-            return PopResult([], is_full=True)
+            return None
         if command.code != ResponseCode.SUCCESS:
             raise RequestRefused(command.code, command.remark or "", request.name)
         reply = Connection.read_fields(PopMessageReply, command, request.name)
@@ -172,7 +165,7 @@ class PopApi:
             inflates=instance.settings.decode_decompress_body,
         )
         attach_receipts(messages, reply, topic=queue.topic, broker_name=queue.broker_name)
-        return PopResult(messages)
+        return messages
 
     def ack(self, messages: Sequence[MessageExt], topic: str) -> None:
         """Acknowledge messages of one pop, several in one request. `topic` is the one popped."""
@@ -199,7 +192,15 @@ class PopApi:
     def _ack_singly(self, receipts: Sequence[Receipt], topic: str) -> None:
         for receipt in receipts:
             queue = MessageQueue(topic, receipt.broker_name, receipt.queue_id)
-            self._post(queue, self._ack_request(receipt, topic))
+            request = AckMessage(
+                consumer_group=self._group,
+                topic=receipt.real_topic(topic, self._group),
+                queue_id=receipt.queue_id,
+                extra_info=str(receipt),
+                offset=receipt.offset,
+                broker_name=receipt.broker_name,
+            )
+            self._post(queue, request)
 
     def change_invisible_time(self, message: MessageExt, topic: str, invisible_ms: int) -> None:
         """Have a message delivered again after so long."""
@@ -214,16 +215,6 @@ class PopApi:
             broker_name=receipt.broker_name,
         )
         self._post(MessageQueue(topic, receipt.broker_name, receipt.queue_id), request)
-
-    def _ack_request(self, receipt: Receipt, topic: str) -> AckMessage:
-        return AckMessage(
-            consumer_group=self._group,
-            topic=receipt.real_topic(topic, self._group),
-            queue_id=receipt.queue_id,
-            extra_info=str(receipt),
-            offset=receipt.offset,
-            broker_name=receipt.broker_name,
-        )
 
     def _post(
         self,

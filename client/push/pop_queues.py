@@ -16,7 +16,6 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from pocketmq.protocol.bodies.client import SubscriptionData
-from pocketmq.protocol.bodies.client_state import PopProcessQueueInfo
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.message_queue import MessageQueue
 
@@ -30,7 +29,7 @@ from ..pulling.queue_loop import QueueLoop
 from ..rebalancing.consumer_context import ConsumerContext
 from ..rebalancing.first_position import pop_init_mode
 from ..rebalancing.flow_control import FLOW_CONTROL_DELAY_MS, SUSPENDED_DELAY_MS, PullControl
-from ..rebalancing.process_queue import PULL_MAX_IDLE_MS
+from ..rebalancing.process_queue import PopProcessQueue
 from ..settings.consumer_settings import PushConsumerSettings
 from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
 from ..values.message import MessageExt
@@ -61,33 +60,6 @@ def level_after_last_try(age_ms: int) -> int | None:
     if age_ms > POP_DELAY_SECONDS[-1] * 1000 * 2:
         return None
     return sum(age_ms >= seconds * 1000 for seconds in POP_DELAY_SECONDS)
-
-
-class PopProcessQueue:
-    """The state of one popped queue: how many messages are unacknowledged, and whether it is still ours. Owned by the
-    event loop."""
-
-    __slots__ = ("dropped", "last_pop_ms", "waiting_acks")
-
-    def __init__(self) -> None:
-        self.dropped = False
-        self.last_pop_ms = steady_ms()
-        self.waiting_acks = 0
-
-    def note_pull(self) -> None:
-        """A pop is tried now; one that is held back counts too."""
-        self.last_pop_ms = steady_ms()
-
-    @property
-    def is_expired(self) -> bool:
-        """Its loop has not popped for too long (official isPullExpired)."""
-        return steady_ms() - self.last_pop_ms > PULL_MAX_IDLE_MS
-
-    def info(self) -> PopProcessQueueInfo:
-        """The queue's line in the answer to GET_CONSUMER_RUNNING_INFO."""
-        return PopProcessQueueInfo(
-            wait_ack_count=self.waiting_acks, droped=self.dropped, last_pop_timestamp=self.last_pop_ms
-        )
 
 
 class PopSettlement:
@@ -167,7 +139,7 @@ class PopQueues:
                 changed = True
         for queue in sorted(target):
             if queue not in self.table and not self._stopped:
-                pop_queue = self.table[queue] = PopProcessQueue()
+                pop_queue = self.table[queue] = PopProcessQueue(steady_ms)
                 self._loops[pop_queue] = self.context.instance.spawn(
                     _PopLoop(self, queue, pop_queue).run(), f"pop {queue}"
                 )
@@ -202,8 +174,6 @@ class PopQueues:
 
 
 class _PopLoop(QueueLoop):
-    """Pops of one queue."""
-
     verb = "pop"
 
     def __init__(self, queues: PopQueues, queue: MessageQueue, pop_queue: PopProcessQueue) -> None:
@@ -230,16 +200,16 @@ class _PopLoop(QueueLoop):
         if subscription is None:
             return settings.pull_time_delay_mills_when_exception
         began_ms = steady_ms()
-        result = await self._queues.api.pop(
+        popped = await self._queues.api.pop(
             queue,
             subscription,
             max_count=settings.pop_batch_nums,
             invisible_ms=settings.pop_invisible_time,
             init_mode=self._init_mode,
         )
-        if result.is_full:
+        if popped is None:
             return settings.pull_time_delay_mills_when_exception
-        messages = self._wanted(result.messages, subscription)
+        messages = self._wanted(popped, subscription)
         if not messages or pop_queue.dropped:
             return 0
         self.context.statistics.pulled(queue.topic, len(messages), steady_ms() - began_ms)

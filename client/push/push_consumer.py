@@ -17,11 +17,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, Final, Unpack
 
-from pocketmq.protocol.bodies.client import (
-    CheckClientRequestBody,
-    MessageModel,
-    is_tag_type,
-)
+from pocketmq.protocol.bodies.client import CheckClientRequestBody, MessageModel, is_tag_type
 from pocketmq.protocol.message.topics import is_retry_topic, retry_topic
 from pocketmq.protocol.requests.membership import CheckClientConfig
 
@@ -33,7 +29,7 @@ from ..hooks.hooks import Hook, check_plain
 from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
 from ..offsets.offset_store import OffsetStore
-from ..producing.producer import trace_of
+from ..producing.producer import Producer
 from ..rebalancing.consumer_context import ConsumerContext
 from ..rebalancing.group_member import GroupMember
 from ..rebalancing.subscriptions import Subscriptions
@@ -84,7 +80,7 @@ class PushConsumer(GroupMember[PushQueues]):
     ) -> None:
         check_consumer_group(group)
         asked = with_start(options, start, has_settings=settings is not None)
-        super().__init__(group, settings_of(PushConsumerSettings, settings, asked), hooks, trace_of)
+        super().__init__(group, settings_of(PushConsumerSettings, settings, asked), hooks, Producer)
         if listener is not None and batch_listener is not None:
             raise InvalidArgument("a consumer has one listener: give listener or batch_listener")
         if batch_listener is None and self.settings.consume_message_batch_max_size > 1:
@@ -231,7 +227,7 @@ class PushConsumer(GroupMember[PushQueues]):
 async def check_expressions(instance: ClientInstance, group: str, subscriptions: Subscriptions) -> None:
     """Let a broker check expressions that are not tags. ClientError if it refuses one."""
     routes = instance.routes
-    for subscription in subscriptions.all():
+    for subscription in [*subscriptions.values()]:
         topic = subscription.topic or ""
         if is_tag_type(subscription.expression_type) or routes.publish_route(topic) is None:
             continue

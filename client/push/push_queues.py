@@ -18,7 +18,7 @@ from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, 
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.protocol.message.topics import is_retry_topic
+from pocketmq.protocol.message.topics import is_retry_topic, pop_retry_topic
 from pocketmq.protocol.requests.pop import QueryAssignment
 
 from ..clock import steady_ms, wall_ms
@@ -29,7 +29,7 @@ from ..delivery.send_back import SendBack
 from ..errors import ClientError
 from ..offsets.broker_store import pull_may_carry
 from ..pulling.pull_api import PullApi, PullOrder
-from ..pulling.queue_loop import QueueLoop, after_pull, commit_with_pull
+from ..pulling.queue_loop import QueueLoop, after_pull
 from ..rebalancing.consumer_context import ConsumerContext
 from ..rebalancing.flow_control import (
     BROKER_SUSPEND_MAX_MS,
@@ -40,13 +40,7 @@ from ..rebalancing.flow_control import (
     is_over_limit,
 )
 from ..rebalancing.held_queues import HeldQueues
-from ..rebalancing.plan import (
-    is_balanced,
-    is_client_rebalance,
-    needs_lock,
-    pop_retry_subscription,
-    split_assignments,
-)
+from ..rebalancing.plan import is_balanced, split_assignments
 from ..rebalancing.process_queue import ProcessQueue
 from ..rebalancing.queue_locks import QueueLocks
 from ..settings.consumer_settings import PushConsumerSettings
@@ -80,18 +74,13 @@ class PushQueues(HeldQueues):
         on_reconnect: Callable[[str], None] | None,
     ) -> None:
         settings = context.settings
-        by_broker = not is_client_rebalance(
-            client_rebalance=settings.client_rebalance,
-            orderly=orderly,
-            message_model=settings.message_model,
-        )
         super().__init__(context, consume_passively=True)
-        self._settings, self._invoker, self._by_broker = settings, invoker, by_broker
+        self._settings, self._invoker = settings, invoker
         self.control = PullControl(settings, is_suspended=is_suspended)
-        self.locks: QueueLocks | None = None
-        if needs_lock(orderly=orderly, message_model=settings.message_model):
-            self.locks = QueueLocks(context, self.table)
+        needs_locks = orderly and context.is_clustering
+        self.locks = QueueLocks(context, self.table) if needs_locks else None
         self.pops: PopQueues | None = None
+        """Set if the broker assigns the queues; ordered and broadcasting consumers always share them by themselves."""
         send_back = SendBack(context)
         self._ordered: OrderedDelivery | None = None
         self.delivery: ConcurrentDelivery | OrderedDelivery
@@ -99,7 +88,7 @@ class PushQueues(HeldQueues):
             self.delivery = self._ordered = OrderedDelivery(context, invoker, send_back, self.locks)
         else:
             self.delivery = ConcurrentDelivery(context, invoker, send_back)
-            if by_broker:
+            if context.is_clustering and not settings.client_rebalance:
                 self.pops = PopQueues(context, self.control, self.delivery)
         self.pull_api = PullApi(context.instance, context.group, context.hooks, unit_mode=settings.unit_mode)
         self.is_orderly, self._start_ms = orderly, wall_ms()
@@ -125,18 +114,15 @@ class PushQueues(HeldQueues):
 
     async def round_of(self, topic: str) -> bool:
         """The broker may assign the queues, some to pull and some to pop (official updateMessageQueueAssignment)."""
-        if not self._by_broker:
+        if self.pops is None:
             return await super().round_of(topic)
         answer = await self._assigned_by_broker(topic)
         if answer is None:
             return False
         pulled, popped = answer
-        change = pop_retry_subscription(topic, self.group, pulled, popped)
-        if change is not None:
-            self._read_pop_retries(*change)
+        self._read_pop_retries(topic, pulled, popped)
         changed = await self.give_up(topic, pulled)
-        if self.pops is not None and self.pops.exchange(topic, popped):
-            changed = True
+        changed |= self.pops.exchange(topic, popped)
         await self.add(topic, pulled, pulled | popped, pulled | popped, changed=changed)
         return is_balanced(topic, pulled, self.table)
 
@@ -166,10 +152,14 @@ class PushQueues(HeldQueues):
             return None
         return None if assigned is None else split_assignments(assigned)
 
-    def _read_pop_retries(self, retry: str, subscribes: bool) -> None:
-        """A topic that is pulled again is read together with its pop retry topic (5.x)."""
-        if not subscribes:
-            self._subscriptions.unsubscribe(retry)
+    def _read_pop_retries(self, topic: str, pulled: set[MessageQueue], popped: set[MessageQueue]) -> None:
+        """A topic that went from pop to pull is read together with its pop retry topic, where pop left messages; while
+        it pops, the broker reads them (5.x)."""
+        if is_retry_topic(topic) or bool(pulled) == bool(popped):
+            return
+        retry = pop_retry_topic(topic, self.group)
+        if not pulled:
+            self._subscriptions.pop(retry, None)
         elif retry not in self._subscriptions:
             self._subscriptions.subscribe(retry, "*")
 
@@ -336,8 +326,6 @@ def _call(callback: QueuesChanged | None, queues: set[MessageQueue]) -> None:
 
 
 class PullLoop(QueueLoop):
-    """Pulls of one queue."""
-
     verb = "pull"
     context: ConsumerContext[PushConsumerSettings]
 
@@ -378,13 +366,10 @@ class PullLoop(QueueLoop):
         subscription = context.subscriptions.get(queue.topic)
         if subscription is None:
             return settings.pull_time_delay_mills_when_exception
-        memory = offsets.read(queue)
-        carried = commit_with_pull(memory, clustering=context.is_clustering)
-        if carried is not None and not pull_may_carry(offsets, queue):
-            carried = None
+        memory = offsets.read(queue) if context.is_clustering else 0
         sends_expression = settings.post_subscription_when_pull and not subscription.class_filter_mode
         sys_flag = PULL_SUSPEND | (PULL_SUBSCRIPTION if sends_expression else 0)
-        if carried is not None:
+        if memory > 0 and pull_may_carry(offsets, queue):
             sys_flag |= PULL_COMMIT_OFFSET
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -397,7 +382,7 @@ class PullLoop(QueueLoop):
                 sys_flag=sys_flag,
                 max_count=settings.pull_batch_size,
                 max_bytes=settings.pull_batch_size_in_bytes,
-                commit_offset=memory if context.is_clustering else 0,
+                commit_offset=memory,
                 suspend_ms=BROKER_SUSPEND_MAX_MS,
                 timeout_ms=PULL_TIMEOUT_MS,
                 sub_version=subscription.sub_version,

@@ -11,10 +11,9 @@ from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..rebalancing.consumer_context import ConsumerContext
-from ..rebalancing.process_queue import QueueTable
+from ..rebalancing.process_queue import PopProcessQueue, QueueTable
 from ..settings.client_settings import SECRETS
 from ..settings.consumer_settings import PushConsumerSettings
-from .pop_queues import PopProcessQueue
 
 CLIENT_VERSION: Final = "V5_5_0"
 
@@ -28,7 +27,7 @@ def push_running_info(
     start_ms: int,
 ) -> ConsumerRunningInfo:
     """Settings without secrets, subscriptions, queues and rates."""
-    settings, offsets, subscriptions = context.settings, context.offsets, context.subscriptions.all()
+    settings, offsets, subscriptions = context.settings, context.offsets, context.subscriptions.values()
     properties = {
         _camel(name): _text(getattr(settings, name))
         for name in settings.__struct_fields__

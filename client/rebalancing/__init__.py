@@ -7,6 +7,6 @@ group_member.py        a consumer that shares queues with its group: base class 
 consumer_context.py    what the parts of a consumer have in common; its rates
 first_position.py      the rule that decides where a consumer starts
 queue_locks.py         locks of ordered consumers at the brokers
-process_queue.py       pulled messages of one queue that are not finished, and the table of the queues held
+process_queue.py       messages of one queue, pulled or popped, that are not finished; the table of the queues held
 flow_control.py        whether a queue may be pulled now, the user's pause
 """

@@ -1,6 +1,6 @@
-"""The rule that decides where a consumer starts in a queue; the questions it needs are asked elsewhere.
+"""Where a consumer starts in a queue, if its group has an offset there and if it has none.
 
-The caller (`held_queues.py`) reads the stored offset, applies the rule, and asks the broker if the rule says so:
+The caller (`held_queues.py`) reads the stored offset; a lite pull consumer, from memory first.
 
     stored offset   LAST (and the three        FIRST    TIMESTAMP
                     deprecated values)
@@ -15,70 +15,43 @@ whatever the setting says (`broker/first_position/`).
 Official class: RebalancePushImpl.computePullFromWhereWithException.
 """
 
-from typing import Final, TypeAlias
-
-import msgspec
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import FirstPositionUnknown
+from ..instance.instance import ClientInstance
 from ..offsets.offset_store import NO_OFFSET
+from ..offsets.queue_offsets import max_offset, search_offset
 from ..settings.timestamps import parse_timestamp
 
-_FROM_LAST: Final = frozenset(
-    {
-        ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
-        ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST,
-        ConsumeFromWhere.CONSUME_FROM_MIN_OFFSET,
-        ConsumeFromWhere.CONSUME_FROM_MAX_OFFSET,
-    }
-)
 
+async def first_position(
+    instance: ClientInstance,
+    queue: MessageQueue,
+    stored_offset: int,
+    where: ConsumeFromWhere,
+    consume_timestamp: str,
+) -> int:
+    """Where to begin in a queue. FirstPositionUnknown, or what asking the broker raises.
 
-class UseOffset(msgspec.Struct, frozen=True):
-    """Start here."""
-
-    offset: int
-
-
-class AskMaxOffset(msgspec.Struct, frozen=True):
-    """Ask the master for the maximum offset and start there (after `checked_position`)."""
-
-
-class SearchOffset(msgspec.Struct, frozen=True):
-    """Ask the master for the offset at a time and start there (after `checked_position`)."""
-
-    timestamp_ms: int
-
-
-FirstPosition: TypeAlias = UseOffset | AskMaxOffset | SearchOffset
-
-
-def compute_pull_from_where(
-    where: ConsumeFromWhere, stored_offset: int, topic: str, consume_timestamp: str
-) -> FirstPosition:
-    """The start of a push consumer. Raises FirstPositionUnknown if the stored offset could not be read.
-
-    `stored_offset` is the result of reading the store: an offset, NO_OFFSET or OFFSET_UNREADABLE. A lite pull
-    consumer decides alike, from memory first; a failure gives it -1 instead of an exception.
+    `stored_offset` is the result of reading the store: an offset, NO_OFFSET or OFFSET_UNREADABLE.
     """
     if stored_offset >= 0:
-        return UseOffset(stored_offset)
+        return stored_offset
+    from_first = where is ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+    by_time = where is ConsumeFromWhere.CONSUME_FROM_TIMESTAMP
     if stored_offset != NO_OFFSET:
-        consume = "consume " if where in _FROM_LAST else ""
-        raise FirstPositionUnknown(
-            ResponseCode.QUERY_NOT_FOUND, f"Failed to query {consume}offset from offset store"
-        )
-    if where is ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET:
-        return UseOffset(0)
-    if where is ConsumeFromWhere.CONSUME_FROM_TIMESTAMP:
-        return AskMaxOffset() if is_retry_topic(topic) else SearchOffset(parse_timestamp(consume_timestamp))
-    return UseOffset(0) if is_retry_topic(topic) else AskMaxOffset()
-
-
-def checked_position(offset: int) -> int:
-    """A position the broker gave, or FirstPositionUnknown for a negative one."""
+        what = "offset" if from_first or by_time else "consume offset"
+        raise FirstPositionUnknown(ResponseCode.QUERY_NOT_FOUND, f"Failed to query {what} from offset store")
+    is_retry = is_retry_topic(queue.topic)
+    if from_first or (is_retry and not by_time):
+        return 0
+    if by_time and not is_retry:
+        offset = await search_offset(instance, queue, parse_timestamp(consume_timestamp))
+    else:
+        offset = await max_offset(instance, queue)
     if offset < 0:
         raise FirstPositionUnknown(ResponseCode.SYSTEM_ERROR, f"Found unexpected result {offset}")
     return offset

@@ -62,7 +62,7 @@ class GroupMember(Client, Generic[QueuesT]):
     def unsubscribe(self, topic: str) -> None:
         """Stop reading a topic: its queues are given up in the next round."""
         self._check_usable()
-        self._subscriptions.unsubscribe(self._namespace.wrap(topic))
+        self._subscriptions.pop(self._namespace.wrap(topic), None)
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Readable queues of a topic (official fetchMessageQueues); `RouteNotFound` if it has none."""
@@ -132,7 +132,7 @@ class GroupMember(Client, Generic[QueuesT]):
         await instance.unregister(UnregisterClient(client_id=instance.client_id, consumer_group=self._group))
 
     def _withdraw(self, instance: ClientInstance) -> None:
-        instance.groups.remove_consumer(self._group)
+        instance.groups.consumers.pop(self._group, None)
         self._queues.drop_all()
         self._queues.share_known.set()
 

@@ -23,26 +23,11 @@ from pocketmq.protocol.requests.membership import GetConsumerListByGroup
 from ..clock import steady_ms
 from ..errors import AllocationFailed, ClientError, RouteNotFound
 from ..instance.groups import GroupConsumer
-from ..offsets.queue_offsets import max_offset, search_offset
+from ..offsets.queue_offsets import max_offset
 from .consumer_context import ConsumerContext
-from .first_position import (
-    AskMaxOffset,
-    SearchOffset,
-    UseOffset,
-    checked_position,
-    compute_pull_from_where,
-)
+from .first_position import first_position
 from .flow_control import FIRST_PULL_DELAY_MS
-from .plan import (
-    RETRY_AFTER_NO_LOCK_MS,
-    FirstStep,
-    allocate,
-    first_step,
-    is_balanced,
-    plan_additions,
-    plan_removals,
-    plan_truncation,
-)
+from .plan import RETRY_AFTER_NO_LOCK_MS, allocate, is_balanced, plan_additions, plan_removals
 from .process_queue import ProcessQueue, QueueTable
 
 _log = logging.getLogger(__name__)
@@ -92,7 +77,7 @@ class HeldQueues(GroupConsumer):
             except (ClientError, ProtocolError) as error:
                 _log.warning("rebalance of %s in %s: %s", self.group, topic, error)
                 self.unbalanced.add(topic)
-        for queue in plan_truncation(topics, self.table):
+        for queue in [queue for queue in self.table if queue.topic not in topics]:
             process_queue = self.drop(queue)
             if process_queue is not None:
                 self.table.discard(queue, process_queue)
@@ -146,7 +131,7 @@ class HeldQueues(GroupConsumer):
             consume_type=ConsumeType.CONSUME_PASSIVELY if passive else ConsumeType.CONSUME_ACTIVELY,
             message_model=settings.message_model,
             consume_from_where=settings.consume_from_where if passive else "CONSUME_FROM_LAST_OFFSET",
-            subscription_data_set=self._subscriptions.all(),
+            subscription_data_set=[*self._subscriptions.values()],
             unit_mode=settings.unit_mode,
         )
 
@@ -185,15 +170,8 @@ class HeldQueues(GroupConsumer):
     async def first_position(self, queue: MessageQueue) -> int:
         """Where the group goes on in a queue (official computePullFromWhereWithException)."""
         settings, stored = self.context.settings, await self.stored_offset(queue)
-        position = compute_pull_from_where(
-            settings.consume_from_where, stored, queue.topic, settings.consume_timestamp
-        )
-        if isinstance(position, UseOffset):
-            return position.offset
-        if isinstance(position, AskMaxOffset):
-            return checked_position(await max_offset(self._instance, queue))
-        assert isinstance(position, SearchOffset)
-        return checked_position(await search_offset(self._instance, queue, position.timestamp_ms))
+        where, timestamp = settings.consume_from_where, settings.consume_timestamp
+        return await first_position(self._instance, queue, stored, where, timestamp)
 
     async def _find_missing_topics(self) -> bool:
         """Ask again soon for topics that do not exist yet; the official client waits for its next refresh of routes.
@@ -224,14 +202,11 @@ class HeldQueues(GroupConsumer):
         context = self.context
         route = self._instance.routes.route(topic)
         known = None if route is None else route.read_queues()
-        step = first_step(topic, context.settings.message_model, known)
-        if step is FirstStep.KEEP:
+        if known is None or (self.is_clustering and not known):
+            if not (self.is_clustering and is_retry_topic(topic)):
+                await self.queues_changed(topic, set(), set())
             return True
-        if step is FirstStep.REPORT_EMPTY:
-            await self.queues_changed(topic, set(), set())
-            return True
-        assert known is not None
-        if step is FirstStep.TAKE_ALL:
+        if not self.is_clustering:
             target = set(known)
         else:
             members = await self._members(topic)

@@ -2,7 +2,7 @@
 
 For each subscribed topic (the group's retry topic among them):
 
-    1. `first_step`          what to ask for; CLUSTERING asks a broker for the members' ids
+    1. `round_of`            what to ask for (`held_queues.py`); CLUSTERING asks a broker for the members' ids
     2. `allocate`            the share of this client
     3. `plan_removals`       mark these dropped, all of them, before anything is awaited; then give up each: persist,
                              forget its offset, unlock. A refusal (ordered, listener running) leaves it in the table
@@ -11,7 +11,7 @@ For each subscribed topic (the group's retry topic among them):
     5. start the pulls of the new ones, after FIRST_PULL_DELAY_MS; no lock: RETRY_AFTER_NO_LOCK_MS, then a new round
     6. anything changed: listener, new subscription version, heartbeat; `is_balanced` decides when the next round comes
 
-and once, at the end: `plan_truncation` for topics no longer subscribed: dropped and removed without persisting and
+and once, at the end, for topics no longer subscribed: their queues are dropped and removed without persisting and
 without unlocking. A dropped queue that stays in the table cannot be added again until its removal succeeds.
 
 4.9 clients lock ordered queues of BROADCASTING groups too, start pulls at once, do not retry early, and know neither
@@ -20,13 +20,11 @@ without unlocking. A dropped queue that stays in the table cannot be added again
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from enum import Enum
 from typing import Final
 
-from pocketmq.protocol.bodies.client import MessageModel, MessageQueueAssignment
+from pocketmq.protocol.bodies.client import MessageQueueAssignment
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.queue_allocation import sort_client_ids, sort_queues
-from pocketmq.protocol.message.topics import is_retry_topic, pop_retry_topic
 
 from ..settings.allocation import AllocateMessageQueueStrategy
 from .process_queue import ProcessQueue
@@ -34,27 +32,6 @@ from .process_queue import ProcessQueue
 RETRY_AFTER_NO_LOCK_MS: Final = 500
 
 Table = Mapping[MessageQueue, ProcessQueue]
-
-
-class FirstStep(Enum):
-    """What a round does with a topic before any queue is given up or added."""
-
-    TAKE_ALL = "consume all queues"
-    """BROADCASTING: the target is every queue."""
-    ASK_MEMBERS = "ask for the member ids"
-    """CLUSTERING: then `allocate`. No answer or an empty list leaves everything as it is."""
-    REPORT_EMPTY = "announce that it has no queues"
-    """No queue of the topic is known: step 6 with empty sets, nothing else."""
-    KEEP = "leave everything as it is"
-
-
-def first_step(topic: str, message_model: MessageModel, queues: Collection[MessageQueue] | None) -> FirstStep:
-    """`queues` of the topic's route, None while no route is known."""
-    if message_model is MessageModel.BROADCASTING:
-        return FirstStep.REPORT_EMPTY if queues is None else FirstStep.TAKE_ALL
-    if queues:
-        return FirstStep.ASK_MEMBERS
-    return FirstStep.KEEP if is_retry_topic(topic) else FirstStep.REPORT_EMPTY
 
 
 def allocate(
@@ -69,11 +46,6 @@ def allocate(
     A client the broker does not list gets nothing, and so gives up everything.
     """
     return set(strategy.allocate(group, client_id, sort_queues(queues), sort_client_ids(client_ids)))
-
-
-def needs_lock(*, orderly: bool, message_model: MessageModel) -> bool:
-    """Whether a queue is locked at its broker before it is added."""
-    return orderly and message_model is MessageModel.CLUSTERING
 
 
 def plan_removals(
@@ -94,11 +66,6 @@ def plan_additions(target: Iterable[MessageQueue], table: Table) -> list[Message
     return sort_queues(queue for queue in target if queue not in table)
 
 
-def plan_truncation(subscribed_topics: Collection[str], table: Iterable[MessageQueue]) -> list[MessageQueue]:
-    """Queues of topics that are no longer subscribed."""
-    return [queue for queue in table if queue.topic not in subscribed_topics]
-
-
 def is_balanced(topic: str, target: Collection[MessageQueue], table: Table) -> bool:
     """Whether exactly the target's queues of the topic are held and alive."""
     held = {
@@ -108,11 +75,6 @@ def is_balanced(topic: str, target: Collection[MessageQueue], table: Table) -> b
 
 
 # -- assignment by the broker (5.x, client_rebalance off)
-
-
-def is_client_rebalance(*, client_rebalance: bool, orderly: bool, message_model: MessageModel) -> bool:
-    """Whether this client computes its share itself; ordered and broadcasting ones always do."""
-    return client_rebalance or orderly or message_model is MessageModel.BROADCASTING
 
 
 def split_assignments(
@@ -125,15 +87,3 @@ def split_assignments(
         if assignment.message_queue is not None:
             (pop if assignment.mode == "POP" else pull).add(assignment.message_queue)
     return pull, pop
-
-
-def pop_retry_subscription(
-    topic: str, group: str, pull: Collection[MessageQueue], pop: Collection[MessageQueue]
-) -> tuple[str, bool] | None:
-    """The pop retry topic and whether to subscribe to it (True) or no longer (False); None changes nothing.
-
-    A group that went from pop to pull reads what pop left in that topic; while it pops, the broker does.
-    """
-    if is_retry_topic(topic) or bool(pull) == bool(pop):
-        return None
-    return pop_retry_topic(topic, group), bool(pull)

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from pocketmq.protocol.bodies.client_state import ProcessQueueInfo
+from pocketmq.protocol.bodies.client_state import PopProcessQueueInfo, ProcessQueueInfo
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..settings.checks import MIB
@@ -272,6 +272,31 @@ class ProcessQueue:
 
     def _sort(self) -> None:
         self._order = deque(sorted(self._cached))
+
+
+class PopProcessQueue:
+    """The state of one popped queue: how many messages are unacknowledged, and whether it is still ours."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self.dropped = False
+        self.last_pop_ms = self._now_ms()
+        self.waiting_acks = 0
+
+    def note_pull(self) -> None:
+        """A pop is tried now; one that is held back counts too."""
+        self.last_pop_ms = self._now_ms()
+
+    @property
+    def is_expired(self) -> bool:
+        """Its loop has not popped for too long (official isPullExpired)."""
+        return self._now_ms() - self.last_pop_ms > PULL_MAX_IDLE_MS
+
+    def info(self) -> PopProcessQueueInfo:
+        """The queue's line in the answer to GET_CONSUMER_RUNNING_INFO."""
+        return PopProcessQueueInfo(
+            wait_ack_count=self.waiting_acks, droped=self.dropped, last_pop_timestamp=self.last_pop_ms
+        )
 
 
 class QueueTable(dict[MessageQueue, ProcessQueue]):

@@ -8,10 +8,7 @@ import asyncio
 import logging
 from typing import Final
 
-from pocketmq.protocol.bodies.client import (
-    LockBatchRequestBody,
-    UnlockBatchRequestBody,
-)
+from pocketmq.protocol.bodies.client import LockBatchRequestBody, UnlockBatchRequestBody
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.membership import LockBatchMq, UnlockBatchMq
@@ -50,34 +47,38 @@ class QueueLocks:
     async def lock(self, queue: MessageQueue) -> bool:
         """Ask the master for the lock of one queue; False if another member has it, the master does not answer, or this
         consumer leaves its group."""
-        address = self._routes.master(queue.broker_name)
-        if address is None or self._leaving:
-            return False
-        try:
-            locked = await self._lock(address, [queue])
-        except (ClientError, ProtocolError) as error:
-            _log.warning("lock of %s for %s: %s", queue, self._group, error)
-            return False
-        for known in locked:
-            self._note(known, True)
-        return queue in locked
+        return queue in await self._lock(queue.broker_name, [queue])
 
     async def lock_all(self) -> None:
         """Renew the locks of every queue held, one request a broker. Without an answer they stay as they are."""
         held = by_broker(self._table.live())
-        await asyncio.gather(*(self._lock_at(name, queues) for name, queues in held.items()))
+        await asyncio.gather(*(self._lock(name, queues) for name, queues in held.items()))
 
-    async def _lock_at(self, broker_name: str, queues: list[MessageQueue]) -> None:
+    async def _lock(self, broker_name: str, queues: list[MessageQueue]) -> set[MessageQueue]:
+        """The queues that are locked now; none if that is not known."""
         address = self._routes.master(broker_name)
         if address is None or self._leaving:
-            return
+            return set()
+        body = LockBatchRequestBody(consumer_group=self._group, client_id=self._client_id, mq_set=queues)
+        self._requested.update(dict.fromkeys(queues))
+        answered = asyncio.get_running_loop().create_future()
+        self._under_way.add(answered)
         try:
-            locked = await self._lock(address, queues)
+            reply = await self._connections.call(
+                address, LockBatchMq(), body, timeout_seconds=TIMEOUT_SECONDS
+            )
         except (ClientError, ProtocolError) as error:
             _log.warning("locks of %s at %s: %s", self._group, broker_name, error)
-            return
+            return set()
+        finally:
+            self._under_way.discard(answered)
+            answered.set_result(None)
+        locked = set(reply.lock_ok_mq_set)
         for queue in queues:
+            if queue not in locked:
+                self._requested.pop(queue, None)
             self._note(queue, queue in locked)
+        return locked
 
     def _note(self, queue: MessageQueue, is_locked: bool) -> None:
         process_queue = self._table.get(queue)
@@ -135,23 +136,6 @@ class QueueLocks:
             if connection is not None:
                 connection.notify(UnlockBatchMq(), self._unlock_body(queues))
         self._requested.clear()
-
-    async def _lock(self, address: str, queues: list[MessageQueue]) -> set[MessageQueue]:
-        body = LockBatchRequestBody(consumer_group=self._group, client_id=self._client_id, mq_set=queues)
-        self._requested.update(dict.fromkeys(queues))
-        answered = asyncio.get_running_loop().create_future()
-        self._under_way.add(answered)
-        try:
-            reply = await self._connections.call(
-                address, LockBatchMq(), body, timeout_seconds=TIMEOUT_SECONDS
-            )
-        finally:
-            self._under_way.discard(answered)
-            answered.set_result(None)
-        held = set(reply.lock_ok_mq_set)
-        for queue in set(queues) - held:
-            self._requested.pop(queue, None)
-        return held
 
     def _unlock_body(self, queues: list[MessageQueue]) -> bytes:
         return UnlockBatchRequestBody(

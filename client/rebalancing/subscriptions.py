@@ -4,8 +4,6 @@ Every subscription has a version: a time that grows when the subscription or its
 the newest of what the members of a group send. Mirrors `RebalanceImpl.subscriptionInner`.
 """
 
-from collections.abc import Iterator
-
 import msgspec
 from pocketmq.protocol.bodies.client import ExpressionError, SubscriptionData, build_subscription
 
@@ -13,36 +11,17 @@ from ..clock import steady_ms
 from ..errors import InvalidArgument
 
 
-class Subscriptions:
-    """Of one consumer, by topic. Iteration gives the topics."""
-
-    def __init__(self) -> None:
-        self._by_topic: dict[str, SubscriptionData] = {}
-
-    def __contains__(self, topic: object) -> bool:
-        return topic in self._by_topic
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(list(self._by_topic))
-
-    def get(self, topic: str) -> SubscriptionData | None:
-        return self._by_topic.get(topic)
-
-    def all(self) -> list[SubscriptionData]:
-        return list(self._by_topic.values())
+class Subscriptions(dict[str, SubscriptionData]):
+    """Of one consumer, by topic."""
 
     def subscribe(self, topic: str, expression: str, expression_type: str = "TAG") -> None:
         """Read a topic, in place of an earlier subscription to it. InvalidArgument for a wrong expression."""
-        self._by_topic[topic] = subscription_of(topic, expression, expression_type)
-
-    def unsubscribe(self, topic: str) -> None:
-        self._by_topic.pop(topic, None)
+        self[topic] = subscription_of(topic, expression, expression_type)
 
     def renew(self, topic: str) -> None:
         """Give the topic's subscription a new version."""
-        subscription = self._by_topic.get(topic)
-        if subscription is not None:
-            self._by_topic[topic] = msgspec.structs.replace(subscription, sub_version=steady_ms())
+        if topic in self:
+            self[topic] = msgspec.structs.replace(self[topic], sub_version=steady_ms())
 
 
 def subscription_of(topic: str, expression: str, expression_type: str = "TAG") -> SubscriptionData:

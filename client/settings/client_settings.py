@@ -18,13 +18,7 @@ from typing import Final
 import msgspec
 from pocketmq.protocol.languages import LANGUAGES
 
-from .checks import (
-    AT_LEAST_0,
-    AT_LEAST_1,
-    check_ranges,
-    check_types,
-    invalid_setting,
-)
+from .checks import AT_LEAST_0, AT_LEAST_1, check_ranges, check_types, invalid_setting
 
 DEFAULT_INSTANCE_NAME: Final = "DEFAULT"
 """Replaced by a unique name, except for broadcasting consumers: the path of their offsets contains it."""

@@ -62,27 +62,33 @@ class ConsumeOrderlyContext(msgspec.Struct):
     """Pause before the same messages are delivered again; -1 means the consumer's setting."""
 
 
-def concurrent_status(returned: object) -> ConsumeConcurrentlyStatus:
-    """The status that the return value of a concurrent listener means."""
-    if returned is None:
-        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-    if isinstance(returned, ConsumeConcurrentlyStatus):
-        return returned
-    return ConsumeConcurrentlyStatus.RECONSUME_LATER
+ListenerContext = ConsumeConcurrentlyContext | ConsumeOrderlyContext
+ListenerStatus = ConsumeConcurrentlyStatus | ConsumeOrderlyStatus
+
+OUTCOMES: Final[dict[type[ListenerContext], tuple[ListenerStatus, ListenerStatus]]] = {
+    ConsumeConcurrentlyContext: (
+        ConsumeConcurrentlyStatus.CONSUME_SUCCESS,
+        ConsumeConcurrentlyStatus.RECONSUME_LATER,
+    ),
+    ConsumeOrderlyContext: (
+        ConsumeOrderlyStatus.SUCCESS,
+        ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT,
+    ),
+}
+"""Success and failure of either kind of listener."""
 
 
-def orderly_status(returned: object) -> ConsumeOrderlyStatus:
-    """The status that the return value of an ordered listener means."""
+def status_of(returned: object, context: ListenerContext) -> ListenerStatus:
+    """The status that the return value of a listener means."""
+    success, later = OUTCOMES[type(context)]
     if returned is None:
-        return ConsumeOrderlyStatus.SUCCESS
-    if isinstance(returned, ConsumeOrderlyStatus):
-        return returned
-    return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+        return success
+    return returned if isinstance(returned, type(success)) else later
 
 
 def is_unknown_status(returned: object) -> bool:
     """Whether a return has no meaning, which is worth a warning."""
-    return returned is not None and not isinstance(returned, ConsumeConcurrentlyStatus | ConsumeOrderlyStatus)
+    return returned is not None and not isinstance(returned, ListenerStatus)
 
 
 def return_type(returned: object, *, raised: bool, took_ms: int, timeout_ms: int) -> ConsumeReturnType:
@@ -117,6 +123,6 @@ def direct_result(returned: object, *, raised: bool) -> CMResult:
         return CMResult.CR_THROW_EXCEPTION
     if returned is None:
         return CMResult.CR_SUCCESS
-    if isinstance(returned, ConsumeConcurrentlyStatus | ConsumeOrderlyStatus):
+    if isinstance(returned, ListenerStatus):
         return _DIRECT[returned]
     return CMResult.CR_RETURN_NULL

@@ -12,11 +12,7 @@ from typing import Final
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.recall_handle import decode_recall_handle
-from pocketmq.protocol.message.topics import (
-    MAX_GROUP_LENGTH,
-    MAX_TOPIC_LENGTH,
-    is_unsendable_topic,
-)
+from pocketmq.protocol.message.topics import MAX_GROUP_LENGTH, MAX_TOPIC_LENGTH, is_unsendable_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import InvalidArgument, ValidationFailed

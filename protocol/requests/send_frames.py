@@ -58,7 +58,9 @@ class SendTemplate:
         return self._form.head((sys_flag, born_timestamp, _encode_text(properties), opaque), body_bytes)
 
 
-class _Fields(msgspec.Struct, gc=False, rename="camel"):
+class StoredFields(msgspec.Struct, gc=False, rename="camel"):
+    """Those that a reply to a send has."""
+
     msg_id: str
     queue_id: Int
     queue_offset: Long
@@ -75,7 +77,7 @@ class StoredReply(msgspec.Struct, gc=False):
     code: Int
     flag: Int
     opaque: Int
-    fields: _Fields = msgspec.field(name="extFields")
+    fields: StoredFields = msgspec.field(name="extFields")
 
 
 _decode: Final = msgspec.json.Decoder(StoredReply, strict=False).decode

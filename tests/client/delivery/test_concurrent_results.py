@@ -1,42 +1,58 @@
 """Results of concurrent listeners, compared with what the official service did for the same results."""
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.delivery.send_back import concurrent_reconsume_limit
-from pocketmq.client.delivery.settlement import (
-    batches,
-    finish,
-    first_failed,
-    to_send_back,
-)
+from pocketmq.client.delivery.send_back import SendBack, concurrent_reconsume_limit
+from pocketmq.client.delivery.settlement import PulledSettlement, batches, first_failed
+from pocketmq.client.offsets.offset_store import OffsetMemory
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
-from pocketmq.client.values.listener_returns import ConsumeConcurrentlyStatus
+from pocketmq.client.values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.bodies.client import MessageModel
+from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_vectors import FakeClock, pulled_message, vectors
 
 Status = ConsumeConcurrentlyStatus
+QUEUE = MessageQueue("t", "b", 0)
+
+
+class Bench(OffsetMemory):
+    """The settlement of one queue, whose broker and offset store are this object."""
+
+    def __init__(self, model: MessageModel = MessageModel.CLUSTERING, *, sends_back: bool = True) -> None:
+        super().__init__()
+        self.sent: list[int] = []
+        self._sends_back = sends_back
+        self.queue = ProcessQueue(FakeClock())
+        context: Any = SimpleNamespace(settings=SimpleNamespace(message_model=model), offsets=self)
+        self.settlement = PulledSettlement(context, cast(SendBack, self), QUEUE, self.queue)
+
+    async def send_back(self, message: MessageExt, delay_level: int) -> bool:
+        self.sent.append(message.queue_offset)
+        return self._sends_back
 
 
 @pytest.mark.parametrize(("asked", "recorded"), vectors("concurrent-result"))
-def test_results_have_the_same_effect_as_in_java(asked: str, recorded: str):
+async def test_results_have_the_same_effect_as_in_java(asked: str, recorded: str) -> None:
     sends_back, model, status, ack_index, gone = asked.split(";")
-    queue = ProcessQueue(FakeClock())
+    bench = Bench(MessageModel(model), sends_back=sends_back == "true")
+    queue = bench.queue
     messages = [pulled_message(offset, b"x") for offset in range(10, 15)]
     queue.put(messages)
     if gone != "-1":
         queue.remove([messages[int(gone)]])
-    batch = messages[:3]
-    failed = to_send_back(
-        queue, batch, Status(status), ack_index=int(ack_index), message_model=MessageModel(model)
-    )
-    offset = finish(queue, batch, [] if sends_back == "true" else failed)
-    sent = ",".join(str(message.queue_offset) for message in failed)
+    context = ConsumeConcurrentlyContext(QUEUE, ack_index=int(ack_index))
+    await bench.settlement.settle(messages[:3], Status(status), context)
+    sent = ",".join(map(str, bench.sent))
     cached = ",".join(map(str, sorted(queue._cached)))
     times = ",".join(str(message.reconsume_times) for message in messages)
     state = f"{queue.count} {queue.cached_bytes} {queue.max_span()} [{cached}] []"
-    assert f"{sent}|update {offset} increase|{state}|{times}" == recorded
+    assert f"{sent}|update {bench.read(QUEUE)} increase|{state}|{times}" == recorded
 
 
 @given(st.integers(1, 20), st.integers(-5, 30), st.sampled_from(Status))
@@ -50,8 +66,9 @@ def test_a_batch_splits_into_done_and_failed(size: int, ack_index: int, status: 
 
 
 def test_a_finished_batch_of_an_empty_queue_stores_nothing():
-    queue = ProcessQueue(FakeClock())
-    assert finish(queue, [pulled_message(1)]) == -1
+    bench = Bench()
+    bench.settlement.finish([pulled_message(1)])
+    assert bench.of_topic() == {}
 
 
 def test_tries_are_16_by_default():

@@ -25,7 +25,7 @@ from pocketmq.client.hooks.trace_records import (
     encode_trace,
     trace_keys,
 )
-from pocketmq.client.producing.producer import Producer, trace_of
+from pocketmq.client.producing.producer import Producer
 from pocketmq.client.producing.transaction import LocalTransactionState, TransactionProducer
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.settings.client_settings import AccessChannel, ClientSettings
@@ -209,21 +209,24 @@ async def test_an_unexpected_error_does_not_end_the_trace(caplog: pytest.LogCapt
         "g",
         "PRODUCE",
         ClientSettings(namesrv_addr="127.0.0.1:1", trace_msg_batch_num=1),
-        make_sender=lambda group, *, settings, hooks: Sender(),
+        Hooks(),
+        lambda group, *, settings, hooks: Sender(),
     )
     await dispatcher.start()
     for _ in range(3):
-        assert dispatcher.append(recorded("Pub"))
+        dispatcher.append(recorded("Pub"))
     await until(lambda: len(sent) == 3)
     await dispatcher.shutdown()
     assert caplog.text.count("could not be sent") == 1
 
 
 async def test_records_beyond_the_limit_are_dropped_and_counted() -> None:
-    dispatcher = trace_of("g", "PRODUCE", ClientSettings(namesrv_addr="127.0.0.1:1"), ())
+    settings = ClientSettings(namesrv_addr="127.0.0.1:1")
+    dispatcher = AsyncTraceDispatcher("g", "PRODUCE", settings, Hooks(), Producer)
     made = recorded("Pub")
-    assert all(dispatcher.append(made) for _ in range(MAX_WAITING))
-    assert not dispatcher.append(made)
+    for _ in range(MAX_WAITING + 1):
+        assert dispatcher.dropped == 0
+        dispatcher.append(made)
     assert dispatcher.dropped == 1
 
 
@@ -243,7 +246,7 @@ def test_the_trace_sends_with_the_clients_own_connection_settings() -> None:
         vip_channel_enabled=True,
         auto_batch=True,
     )
-    dispatcher = trace_of("g", "PRODUCE", settings, ())
+    dispatcher = AsyncTraceDispatcher("g", "PRODUCE", settings, Hooks(), Producer)
     made = dispatcher._sender_settings()
     assert (made.use_tls, made.namespace_v2, made.namespace, made.vip_channel_enabled) == (
         True,
@@ -259,9 +262,9 @@ def test_recalls_are_traced_if_enabled() -> None:
     kept: list[TraceContext] = []
     hooks = Hooks()
     settings = ProducerSettings(namesrv_addr="a:1", recall_trace_enable=True)
-    trace_of("g", "PRODUCE", settings, ()).attach(hooks)
+    AsyncTraceDispatcher("g", "PRODUCE", settings, hooks, Producer)
     assert len(hooks.rpc) == 1
-    hook = RecallTraceHook(lambda made: kept.append(made) or True)  # type: ignore[func-returns-value]
+    hook = RecallTraceHook(kept.append)
     ((handle,), _) = feature_vectors("handle")[0]
     request = RecallMessage(producer_group="N%g", topic="N%T", recall_handle=handle or "")
     hook.after_response("", request, Command(0, fields={"MSG_REGION": "DefaultRegion"}))

@@ -4,14 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.client.producing.send_retry import (
+    AttemptFailed,
     Failure,
-    FailureVerdict,
     attempt_due,
-    final_code,
     final_text,
     is_async_repeated,
     is_result_final,
-    sync_verdict,
+    send_failed,
 )
 from pocketmq.client.settings.producer_settings import RETRY_RESPONSE_CODES
 from pocketmq.client.values.results import SendStatus, send_status
@@ -30,28 +29,28 @@ def test_retry_codes_are_the_official_ones():
     assert missing == {ResponseCode.SYSTEM_BUSY, ResponseCode.GO_AWAY}
 
 
-@pytest.mark.parametrize("failure", REMOTING)
-def test_transport_failures_are_tried_again_and_isolate(failure: Failure):
-    assert sync_verdict(failure) == FailureVerdict(again=True, isolate=True, reachable=True)
-    assert sync_verdict(failure, start_detector_enable=True) == FailureVerdict(
-        again=True, isolate=True, reachable=False
-    )
+@pytest.mark.parametrize("kind", REMOTING)
+def test_transport_failures_are_tried_again_and_isolate(kind: Failure):
+    failed = AttemptFailed(kind, ValueError())
+    assert failed.is_retried(())
+    assert failed.isolates
+    assert failed.leaves_reachable(has_detector=False)
+    assert not failed.leaves_reachable(has_detector=True)
 
 
 @pytest.mark.parametrize("code", list(ResponseCode))
 def test_error_responses_are_tried_again_only_if_another_broker_may_accept_the_message(code: ResponseCode):
-    assert sync_verdict(Failure.BROKER, code=code) == FailureVerdict(
-        again=code in RETRY_RESPONSE_CODES, isolate=True, reachable=False
-    )
-
-
-def test_the_retry_codes_can_be_extended():
-    codes = RETRY_RESPONSE_CODES | {ResponseCode.MESSAGE_ILLEGAL}
-    assert sync_verdict(Failure.BROKER, code=ResponseCode.MESSAGE_ILLEGAL, retry_response_codes=codes).again
+    failed = AttemptFailed(Failure.BROKER, ValueError(), code)
+    assert failed.is_retried(RETRY_RESPONSE_CODES) == (code in RETRY_RESPONSE_CODES)
+    assert failed.isolates
+    assert not failed.leaves_reachable(has_detector=False)
 
 
 def test_client_errors_are_tried_again_without_blaming_the_broker():
-    assert sync_verdict(Failure.CLIENT) == FailureVerdict(again=True, isolate=False, reachable=True)
+    failed = AttemptFailed(Failure.CLIENT, ValueError())
+    assert failed.is_retried(())
+    assert not failed.isolates
+    assert failed.leaves_reachable(has_detector=True)
 
 
 @pytest.mark.parametrize("failure", Failure)
@@ -107,7 +106,7 @@ def test_another_broker_gets_a_badly_stored_message_only_on_request():
     ],
 )
 def test_the_last_failure_gives_the_code(failure: Failure | None, code: int, expected: int):
-    assert final_code(failure, code) == expected
+    assert send_failed(failure, ValueError(), code).code == expected
 
 
 def test_the_final_error_has_the_official_message():

@@ -5,7 +5,7 @@ from pocketmq.client.errors import NotReachable, RequestRefused
 from pocketmq.client.instance.instance import ClientInstance
 from pocketmq.client.instance.instance_config import instance_config
 from pocketmq.client.pulling.pull_api import PullApi, PullOrder
-from pocketmq.client.pulling.queue_loop import NextPull, after_pull, commit_with_pull, delay_after_failure
+from pocketmq.client.pulling.queue_loop import NextPull, after_pull, delay_after_failure
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
 from pocketmq.client.rebalancing.subscriptions import subscription_of
 from pocketmq.client.settings.client_settings import ClientSettings
@@ -72,14 +72,6 @@ def test_a_busy_broker_is_pulled_again_soon():
     assert delay_after_failure(RequestRefused(ResponseCode.FLOW_CONTROL, "", "PULL"), 1000) == 20
     assert delay_after_failure(RequestRefused(ResponseCode.SUBSCRIPTION_NOT_LATEST, "", "PULL"), 1000) == 1000
     assert delay_after_failure(NotReachable("gone"), 1000) == 1000
-
-
-@pytest.mark.parametrize(
-    ("memory_offset", "clustering", "carried"),
-    [(7, True, 7), (0, True, None), (-1, True, None), (7, False, None)],
-)
-def test_pulls_of_a_cluster_carry_the_offset(memory_offset: int, clustering: bool, carried: int | None):
-    assert commit_with_pull(memory_offset, clustering=clustering) == carried
 
 
 @pytest.mark.parametrize(("is_slave", "flag"), [(False, PULL_COMMIT_OFFSET), (True, 0)])

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 from pocketmq.client import clock
-from pocketmq.client.push.pop_queues import PopProcessQueue
 from pocketmq.client.rebalancing.flow_control import PullControl
+from pocketmq.client.rebalancing.process_queue import PopProcessQueue
 from pocketmq.client.settings.consumer_settings import PushConsumerSettings
 
 
@@ -26,7 +26,7 @@ def shifted(read: Callable[..., int], seconds: int) -> Callable[..., int]:
 
 
 def test_a_clock_that_is_set_does_not_restart_the_pops(monkeypatch: pytest.MonkeyPatch) -> None:
-    queue = PopProcessQueue()
+    queue = PopProcessQueue(clock.steady_ms)
     monkeypatch.setattr(time, "time_ns", shifted(time.time_ns, 600))
     assert not queue.is_expired
 

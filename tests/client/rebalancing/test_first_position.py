@@ -2,21 +2,17 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.client.errors import ClientError, FirstPositionUnknown
-from pocketmq.client.rebalancing.first_position import (
-    AskMaxOffset,
-    SearchOffset,
-    UseOffset,
-    checked_position,
-    compute_pull_from_where,
-    pop_init_mode,
-)
+from pocketmq.client.rebalancing import first_position as first_positions
+from pocketmq.client.rebalancing.first_position import first_position, pop_init_mode
 from pocketmq.client.settings.timestamps import format_timestamp, parse_timestamp
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from client_vectors import plain, refusal, vectors
@@ -24,6 +20,7 @@ from time_zones import in_zone
 
 MAX_OFFSET, FOUND_BY_TIME = 700, 300  # the answer of the recording program's broker
 CONSUME_TIMESTAMP = "20240229123456"
+BROKER: Any = None
 REFUSED_HERE = {" 20240131000000", "2024-01-31 00:00", "00010101000000", "99991231235959"}
 """Java reads a shifted year or a negative month out of the first two; the others are the ends of Python's time."""
 
@@ -34,29 +31,43 @@ def _time_zone_of_the_recording() -> Iterator[None]:
         yield
 
 
+async def decided(where: ConsumeFromWhere, stored: int, topic: str) -> int:
+    """The decision, from a broker that answers as the one of the recording program."""
+    return await first_position(BROKER, MessageQueue(topic, "b", 0), stored, where, CONSUME_TIMESTAMP)
+
+
+@pytest.fixture(autouse=True)
+def _broker_of_the_recording(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def at_end(instance: object, queue: MessageQueue) -> int:
+        return MAX_OFFSET
+
+    async def by_time(instance: object, queue: MessageQueue, timestamp_ms: int) -> int:
+        assert timestamp_ms == parse_timestamp(CONSUME_TIMESTAMP)
+        return FOUND_BY_TIME
+
+    monkeypatch.setattr(first_positions, "max_offset", at_end)
+    monkeypatch.setattr(first_positions, "search_offset", by_time)
+
+
 @pytest.mark.parametrize(("asked", "recorded"), vectors("first-position"))
-def test_every_case_is_decided_as_in_java(asked: str, recorded: str):
+async def test_every_case_is_decided_as_in_java(asked: str, recorded: str) -> None:
     where, stored, topic = asked.split(";")
     refused = refusal(recorded)
-    if refused is not None:
-        with pytest.raises(FirstPositionUnknown) as caught:
-            compute_pull_from_where(ConsumeFromWhere(where), int(stored), topic, CONSUME_TIMESTAMP)
-        assert (str(caught.value.code), str(caught.value)) == refused
+    if refused is None:
+        assert await decided(ConsumeFromWhere(where), int(stored), topic) == int(recorded)
         return
-    match compute_pull_from_where(ConsumeFromWhere(where), int(stored), topic, CONSUME_TIMESTAMP):
-        case UseOffset(offset):
-            assert offset == int(recorded)
-        case AskMaxOffset():
-            assert int(recorded) == MAX_OFFSET
-        case SearchOffset(timestamp_ms):
-            assert int(recorded) == FOUND_BY_TIME
-            assert timestamp_ms == parse_timestamp(CONSUME_TIMESTAMP)
+    with pytest.raises(FirstPositionUnknown) as caught:
+        await decided(ConsumeFromWhere(where), int(stored), topic)
+    assert (str(caught.value.code), str(caught.value)) == refused
 
 
-def test_a_negative_answer_of_the_broker_is_no_position():
-    assert checked_position(0) == 0
+async def test_a_negative_answer_of_the_broker_is_no_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(instance: object, queue: MessageQueue) -> int:
+        return -1
+
+    monkeypatch.setattr(first_positions, "max_offset", broken)
     with pytest.raises(FirstPositionUnknown, match="Found unexpected result -1") as caught:
-        checked_position(-1)
+        await decided(ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET, -1, "t")
     assert caught.value.code == ResponseCode.SYSTEM_ERROR
 
 

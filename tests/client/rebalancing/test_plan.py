@@ -1,34 +1,23 @@
 """Rebalance as decisions (official RebalanceImpl, step by step)."""
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.client.errors import AllocationFailed
 from pocketmq.client.rebalancing.plan import (
-    FirstStep,
     Table,
     allocate,
-    first_step,
     is_balanced,
-    is_client_rebalance,
-    needs_lock,
     plan_additions,
     plan_removals,
-    plan_truncation,
-    pop_retry_subscription,
     split_assignments,
 )
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
 from pocketmq.client.settings.allocation import AllocateMessageQueueAveragely
-from pocketmq.protocol.bodies.client import MessageModel, MessageQueueAssignment
+from pocketmq.protocol.bodies.client import MessageQueueAssignment
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_vectors import FakeClock
-
-CLUSTERING, BROADCASTING = MessageModel.CLUSTERING, MessageModel.BROADCASTING
-RETRY = "%RETRY%g"
 
 
 def queues(*ids: int, topic: str = "t") -> list[MessageQueue]:
@@ -37,26 +26,6 @@ def queues(*ids: int, topic: str = "t") -> list[MessageQueue]:
 
 def table(*held: MessageQueue, clock: FakeClock | None = None) -> Table:
     return {queue: ProcessQueue(clock or FakeClock()) for queue in held}
-
-
-@pytest.mark.parametrize(
-    ("topic", "model", "known", "expected"),
-    [
-        ("t", BROADCASTING, None, FirstStep.REPORT_EMPTY),
-        ("t", BROADCASTING, [], FirstStep.TAKE_ALL),
-        ("t", BROADCASTING, queues(0), FirstStep.TAKE_ALL),
-        ("t", CLUSTERING, None, FirstStep.REPORT_EMPTY),
-        ("t", CLUSTERING, [], FirstStep.REPORT_EMPTY),
-        ("t", CLUSTERING, queues(0), FirstStep.ASK_MEMBERS),
-        (RETRY, CLUSTERING, None, FirstStep.KEEP),
-        (RETRY, CLUSTERING, [], FirstStep.KEEP),
-        (RETRY, CLUSTERING, queues(0, topic=RETRY), FirstStep.ASK_MEMBERS),
-    ],
-)
-def test_what_a_round_does_first(
-    topic: str, model: MessageModel, known: Sequence[MessageQueue] | None, expected: FirstStep
-):
-    assert first_step(topic, model, known) is expected
 
 
 @given(st.permutations(queues(*range(8))), st.permutations(["C0", "C1", "C2"]))
@@ -72,12 +41,6 @@ def test_a_client_the_broker_does_not_list_gets_nothing():
 def test_a_failing_strategy_decides_nothing():
     with pytest.raises(AllocationFailed):
         allocate(AllocateMessageQueueAveragely(), "g", "C0", [], ["C0"])
-
-
-def test_only_ordered_queues_of_a_cluster_are_locked():
-    assert needs_lock(orderly=True, message_model=CLUSTERING)
-    assert not needs_lock(orderly=True, message_model=BROADCASTING)
-    assert not needs_lock(orderly=False, message_model=CLUSTERING)
 
 
 def test_queues_assigned_to_others_are_dropped_and_other_topics_kept():
@@ -126,21 +89,6 @@ def test_a_round_without_refusals_ends_balanced(before: set[int], after: set[int
     assert plan_removals("t", target, held) == plan_additions(target, held) == []
 
 
-def test_queues_of_topics_no_longer_subscribed_are_truncated():
-    held = table(*queues(0, 1), *queues(0, topic="u"), *queues(0, topic=RETRY))
-    assert plan_truncation({"u", RETRY}, held) == queues(0, 1)
-
-
-def test_ordered_and_broadcasting_consumers_share_by_themselves():
-    def by_client(*, orderly: bool = False, model: MessageModel = CLUSTERING, setting: bool = False) -> bool:
-        return is_client_rebalance(client_rebalance=setting, orderly=orderly, message_model=model)
-
-    assert by_client(setting=True)
-    assert by_client(orderly=True)
-    assert by_client(model=BROADCASTING)
-    assert not by_client()
-
-
 def test_an_assignment_of_the_broker_has_queues_to_pull_and_to_pop():
     pull, pop = queues(0)[0], queues(-1)[0]
     assignments = [
@@ -149,11 +97,3 @@ def test_an_assignment_of_the_broker_has_queues_to_pull_and_to_pop():
         MessageQueueAssignment(message_queue=None),
     ]
     assert split_assignments(assignments) == ({pull}, {pop})
-
-
-def test_retry_messages_of_pop_are_read_only_by_pulling():
-    assert pop_retry_subscription("t", "g", queues(0), []) == ("%RETRY%g_t", True)
-    assert pop_retry_subscription("t", "g", [], queues(0)) == ("%RETRY%g_t", False)
-    assert pop_retry_subscription("t", "g", [], []) is None
-    assert pop_retry_subscription("t", "g", queues(0), queues(1)) is None
-    assert pop_retry_subscription(RETRY, "g", queues(0), []) is None

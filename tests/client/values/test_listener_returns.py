@@ -2,34 +2,38 @@
 
 import pytest
 from pocketmq.client.values.listener_returns import (
+    ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,
+    ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
     ConsumeReturnType,
-    concurrent_status,
     direct_result,
     is_unknown_status,
-    orderly_status,
     return_type,
+    status_of,
 )
 from pocketmq.protocol.bodies.client_state import CMResult
+from pocketmq.protocol.message.message_queue import MessageQueue
 
+QUEUE = MessageQueue("t", "b", 0)
+CONCURRENT, ORDERLY = ConsumeConcurrentlyContext(QUEUE), ConsumeOrderlyContext(QUEUE)
 NONSENSE = [True, False, 0, "CONSUME_SUCCESS", object(), []]
 
 
 def test_a_listener_that_returns_nothing_has_succeeded():
-    assert concurrent_status(None) is ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-    assert orderly_status(None) is ConsumeOrderlyStatus.SUCCESS
+    assert status_of(None, CONCURRENT) is ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+    assert status_of(None, ORDERLY) is ConsumeOrderlyStatus.SUCCESS
     assert not is_unknown_status(None)
 
 
 @pytest.mark.parametrize("returned", [*NONSENSE, ConsumeOrderlyStatus.SUCCESS])
 def test_anything_else_a_concurrent_listener_returns_has_failed(returned: object):
-    assert concurrent_status(returned) is ConsumeConcurrentlyStatus.RECONSUME_LATER
+    assert status_of(returned, CONCURRENT) is ConsumeConcurrentlyStatus.RECONSUME_LATER
 
 
 @pytest.mark.parametrize("returned", [*NONSENSE, ConsumeConcurrentlyStatus.CONSUME_SUCCESS])
 def test_anything_else_an_ordered_listener_returns_has_failed(returned: object):
-    assert orderly_status(returned) is ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+    assert status_of(returned, ORDERLY) is ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
 
 
 @pytest.mark.parametrize("returned", NONSENSE)
@@ -39,8 +43,8 @@ def test_nonsense_is_distinguished(returned: object):
 
 
 def test_statuses_are_themselves():
-    assert all(concurrent_status(status) is status for status in ConsumeConcurrentlyStatus)
-    assert all(orderly_status(status) is status for status in ConsumeOrderlyStatus)
+    assert all(status_of(status, CONCURRENT) is status for status in ConsumeConcurrentlyStatus)
+    assert all(status_of(status, ORDERLY) is status for status in ConsumeOrderlyStatus)
 
 
 @pytest.mark.parametrize(

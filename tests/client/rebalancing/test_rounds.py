@@ -1,0 +1,119 @@
+"""How a push consumer's queues begin a round, and what they need for it: locks, queues to pop."""
+
+from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pocketmq.client.delivery.listeners import ListenerCall, ListenerInvoker
+from pocketmq.client.hooks.hooks import Hooks
+from pocketmq.client.instance.instance import ClientInstance
+from pocketmq.client.instance.instance_config import instance_config
+from pocketmq.client.offsets.offset_store import OffsetMemory, OffsetStore
+from pocketmq.client.push.push_queues import PushQueues
+from pocketmq.client.rebalancing.consumer_context import ConsumerContext, ConsumerStatistics
+from pocketmq.client.rebalancing.subscriptions import Subscriptions
+from pocketmq.client.settings.client_settings import ClientSettings
+from pocketmq.client.settings.consumer_settings import PushConsumerSettings
+from pocketmq.protocol.bodies.client import MessageModel
+from pocketmq.protocol.message.message_queue import MessageQueue
+
+CLUSTERING, BROADCASTING = MessageModel.CLUSTERING, MessageModel.BROADCASTING
+RETRY = "%RETRY%g"
+
+
+def queues(*ids: int, topic: str = "t") -> set[MessageQueue]:
+    return {MessageQueue(topic, "b", queue_id) for queue_id in ids}
+
+
+class Rounds(PushQueues):
+    """The only member of its group; notes the queues that a round decides for."""
+
+    decided: set[MessageQueue] | None = None
+
+    async def _members(self, topic: str) -> list[str]:
+        return [self._instance.client_id]
+
+    async def queues_changed(self, topic: str, known: set[MessageQueue], assigned: set[MessageQueue]) -> None:
+        self.decided = assigned
+
+    async def add(self, topic: str, target: Any, *rest: Any, changed: bool) -> None:
+        self.decided = target
+
+
+@pytest.fixture
+async def make() -> AsyncIterator[Callable[..., Rounds]]:
+    instance = ClientInstance.get(instance_config(ClientSettings(namesrv_addr="127.0.0.1:1")))
+
+    def make(*, orderly: bool = False, **settings: Any) -> Rounds:
+        context = ConsumerContext(
+            instance,
+            "g",
+            PushConsumerSettings(**settings),
+            Subscriptions(),
+            cast(OffsetStore, OffsetMemory()),
+            ConsumerStatistics(lambda: 5.0),
+            Hooks(),
+        )
+        invoker = ListenerInvoker(context, ListenerCall(lambda message: None, takes_batch=False, threads=1))
+        callbacks: Any = dict.fromkeys(("on_assigned", "on_revoked", "on_reconnect"))
+        return Rounds(context, invoker, orderly=orderly, is_suspended=False, **callbacks)
+
+    yield make
+    await instance.shutdown()
+
+
+async def test_only_ordered_queues_of_a_cluster_are_locked(make: Callable[..., Rounds]) -> None:
+    assert make(orderly=True).locks is not None
+    assert make(orderly=True, message_model=BROADCASTING).locks is None
+    assert make().locks is None
+
+
+async def test_ordered_and_broadcasting_consumers_share_by_themselves(make: Callable[..., Rounds]) -> None:
+    assert make(client_rebalance=False).pops is not None
+    assert make(client_rebalance=False, orderly=True).pops is None
+    assert make(client_rebalance=False, message_model=BROADCASTING).pops is None
+    assert make().pops is None
+
+
+@pytest.mark.parametrize(
+    ("topic", "model", "known", "decided"),
+    [
+        ("t", BROADCASTING, None, set()),
+        ("t", BROADCASTING, set(), set()),
+        ("t", BROADCASTING, queues(0, 1), queues(0, 1)),
+        ("t", CLUSTERING, None, set()),
+        ("t", CLUSTERING, set(), set()),
+        ("t", CLUSTERING, queues(0), queues(0)),
+        (RETRY, CLUSTERING, None, None),
+        (RETRY, CLUSTERING, set(), None),
+        (RETRY, CLUSTERING, queues(0, topic=RETRY), queues(0, topic=RETRY)),
+    ],
+)
+async def test_a_round_without_queues_reports_them_gone_but_for_the_retry_topic(
+    make: Callable[..., Rounds],
+    topic: str,
+    model: MessageModel,
+    known: set[MessageQueue] | None,
+    decided: set[MessageQueue] | None,
+) -> None:
+    rounds = make(message_model=model)
+    route: Any = None if known is None else SimpleNamespace(read_queues=lambda: [*known])
+    rounds._instance.routes._routes[topic] = route
+    assert await rounds.round_of(topic) == (not known)
+    assert rounds.decided == decided
+
+
+async def test_retry_messages_of_pop_are_read_only_by_pulling(make: Callable[..., Rounds]) -> None:
+    rounds = make(client_rebalance=False)
+    read = rounds._subscriptions
+    for pulled, popped, topics in (
+        (queues(0), queues(), ["%RETRY%g_t"]),
+        (queues(0), queues(1), ["%RETRY%g_t"]),
+        (queues(), queues(), ["%RETRY%g_t"]),
+        (queues(), queues(0), []),
+    ):
+        rounds._read_pop_retries("t", pulled, popped)
+        assert list(read) == topics
+    rounds._read_pop_retries(RETRY, queues(0), queues())
+    assert not read
