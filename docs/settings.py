@@ -78,8 +78,14 @@ def settings_of(struct: str) -> list[Setting]:
             doc = ast.get_source_segment(source, following) if has_doc else None
             assert doc is not None, f"{struct}.{field.target.id} has no docstring"
             default = ast.get_source_segment(source, field.value) or ""
-            found.append(Setting(field.target.id, ast.unparse(field.annotation), default, doc.strip('"')))
+            found.append(Setting(field.target.id, _type_of(field.annotation), default, doc.strip('"')))
     return found
+
+
+def _type_of(annotation: ast.expr) -> str:
+    """Without the range."""
+    text = ast.unparse(annotation)
+    return "int" if text.startswith(("AtLeast", "Annotated[int, ")) else text
 
 
 def keywords_text() -> str:

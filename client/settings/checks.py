@@ -1,15 +1,14 @@
-"""How settings are checked: types by annotation, ranges by table.
+"""How settings are checked: types and ranges by annotation.
 
 A wrong setting raises InvalidSetting before anything else happens; its text has the Python name and value, then the
 official words if Java has some. The settings are in `client_settings.py` and its neighbours.
 """
 
 import re
-from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
 from types import NoneType
-from typing import Final, get_type_hints
+from typing import Annotated, Final, TypeAlias, get_type_hints
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -24,9 +23,17 @@ OFF: Final = -1
 """The official "not set" of a number."""
 MIB: Final = 1024 * 1024
 
-Range = tuple[int, int]
-AT_LEAST_0: Final[Range] = (0, INT_MAX)
-AT_LEAST_1: Final[Range] = (1, INT_MAX)
+
+class Range(msgspec.Struct, frozen=True):
+    """The numbers that a setting may have, both ends included; with `or_off` OFF besides."""
+
+    low: int
+    high: int = INT_MAX
+    or_off: bool = False
+
+
+AtLeast0: TypeAlias = Annotated[int, Range(0)]
+AtLeast1: TypeAlias = Annotated[int, Range(1)]
 
 
 def invalid_setting(name: str, value: object, reason: str) -> InvalidSetting:
@@ -39,20 +46,19 @@ def official_name(name: str) -> str:
     return re.sub(r"_([a-z0-9])", lambda found: found.group(1).upper(), name)
 
 
-def check_ranges(settings: msgspec.Struct, ranges: Mapping[str, Range], *, off: bool = False) -> None:
-    """Raises InvalidSetting for a number outside its inclusive range; with `off`, -1 is allowed besides."""
-    for name, (low, high) in ranges.items():
-        value = getattr(settings, name)
-        if not low <= value <= high and not (off and value == OFF):
-            raise invalid_setting(name, value, f"{official_name(name)} Out of range [{low}, {high}]")
+def check_range(name: str, value: int, limits: Range) -> None:
+    """Raises InvalidSetting for a number outside its range."""
+    if not limits.low <= value <= limits.high and not (limits.or_off and value == OFF):
+        reason = f"{official_name(name)} Out of range [{limits.low}, {limits.high}]"
+        raise invalid_setting(name, value, reason)
 
 
-def check_types(settings: msgspec.Struct) -> None:
-    """Raises InvalidSetting for a value, or a member of a collection, that is not of its annotated type.
+def check_values(settings: msgspec.Struct) -> None:
+    """Raises InvalidSetting for a value that is not of its annotated type or range, or a member of a collection.
 
     Names of enum members, and any collection for a frozenset or tuple, are converted.
     """
-    for name, (kinds, members) in _annotations(type(settings)):
+    for name, (kinds, members), limits in _annotations(type(settings)):
         value = getattr(settings, name)
         if type(value) not in kinds:
             converted = _converted(value, kinds)
@@ -60,6 +66,8 @@ def check_types(settings: msgspec.Struct) -> None:
                 wanted = " or ".join("None" if kind is NoneType else kind.__name__ for kind in kinds)
                 raise invalid_setting(name, value, f"expected {wanted}, not {type(value).__name__}")
             force_setattr(settings, name, converted)
+        if limits is not None:
+            check_range(name, value, limits)
         if members:
             parts = (*value, *value.values()) if isinstance(value, dict) else value
             if not all(is_of(part, members) for part in parts):
@@ -82,11 +90,16 @@ def _converted(value: object, kinds: tuple[type, ...]) -> object | None:
 
 
 @lru_cache
-def _annotations(settings_class: type[msgspec.Struct]) -> tuple[tuple[str, Annotation], ...]:
-    """Field and annotation, without fields that take any object with certain methods."""
-    hints = get_type_hints(settings_class)
-    found = ((name, annotation_of(hints[name])) for name in settings_class.__struct_fields__)
-    return tuple((name, annotation) for name, annotation in found if annotation is not None)
+def _annotations(settings_class: type[msgspec.Struct]) -> list[tuple[str, Annotation, Range | None]]:
+    """Field, annotation and range, without fields that take any object with certain methods."""
+    hints, ranges = get_type_hints(settings_class), get_type_hints(settings_class, include_extras=True)
+    found = []
+    for name in settings_class.__struct_fields__:
+        annotation = annotation_of(hints[name])
+        if annotation is not None:
+            limits = next(iter(getattr(ranges[name], "__metadata__", ())), None)
+            found.append((name, annotation, limits))
+    return found
 
 
 def check_topic_name(name: str, topic: str) -> None:

@@ -18,22 +18,13 @@ from typing import Final
 import msgspec
 from pocketmq.protocol.languages import LANGUAGES
 
-from .checks import AT_LEAST_0, AT_LEAST_1, check_ranges, check_types, invalid_setting
+from .checks import AtLeast0, AtLeast1, check_values, invalid_setting
 
 DEFAULT_INSTANCE_NAME: Final = "DEFAULT"
 """Replaced by a unique name, except for broadcasting consumers: the path of their offsets contains it."""
 
 SECRETS: Final = frozenset({"tls_client_key_password"})
 """Settings that never appear in logs or in `repr`."""
-
-_CLIENT_RANGES: Final = {
-    "poll_name_server_interval": AT_LEAST_1,
-    "heartbeat_broker_interval": AT_LEAST_1,
-    "persist_consumer_offset_interval": AT_LEAST_1,
-    "pull_time_delay_mills_when_exception": AT_LEAST_0,
-    "trace_msg_batch_num": AT_LEAST_1,
-    "mq_client_api_timeout": AT_LEAST_1,
-}
 
 
 class AccessChannel(StrEnum):
@@ -58,15 +49,15 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Namespace that is sent with each request."""
     access_channel: AccessChannel = AccessChannel.LOCAL
     """CLOUD changes the topic and the last fields of traces."""
-    poll_name_server_interval: int = 30_000
+    poll_name_server_interval: AtLeast1 = 30_000
     """Between two refreshes of the routes in use, ms."""
-    heartbeat_broker_interval: int = 30_000
+    heartbeat_broker_interval: AtLeast1 = 30_000
     """Between two heartbeats, ms. Brokers forget a client after 120 s of silence."""
-    persist_consumer_offset_interval: int = 5_000
+    persist_consumer_offset_interval: AtLeast1 = 5_000
     """Between two reports of offsets to the brokers, or writes of the file, ms."""
-    pull_time_delay_mills_when_exception: int = 1_000
+    pull_time_delay_mills_when_exception: AtLeast0 = 1_000
     """Pause of a queue after a pull that failed, ms."""
-    trace_msg_batch_num: int = 10
+    trace_msg_batch_num: AtLeast1 = 10
     """Trace records in a message, at most 20."""
     unit_mode: bool = False
     """Sent messages, pulls and heartbeats carry the mark of a unit."""
@@ -82,7 +73,7 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Heartbeats leave out subscriptions that the broker knows already (5.x)."""
     use_tls: bool | ssl.SSLContext = False
     """True alone encrypts, but accepts any certificate: see the tls_ settings. A context is used as it is."""
-    mq_client_api_timeout: int = 3_000
+    mq_client_api_timeout: AtLeast1 = 3_000
     """For one request to a name server, and for heartbeats, ms."""
     language: str = "PYTHON"
     """Declared to servers (official default: JAVA)."""
@@ -129,8 +120,7 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
         return next((field.default for field in msgspec.structs.fields(cls) if field.name == name), None)
 
     def __post_init__(self) -> None:
-        check_types(self)
-        check_ranges(self, _CLIENT_RANGES)
+        check_values(self)
         if not self.instance_name:
             raise invalid_setting("instance_name", self.instance_name, "must not be empty")
         if self.language not in LANGUAGES:

@@ -5,7 +5,7 @@ Where the official setter ignores a value (an auto-commit interval below one sec
 """
 
 import time
-from typing import Final
+from typing import Annotated, Final
 
 from msgspec import field
 from msgspec.structs import force_setattr
@@ -13,43 +13,10 @@ from pocketmq.protocol.bodies.client import ConsumeFromWhere, ExpressionError, M
 
 from ..errors import ClientError
 from .allocation import AllocateMessageQueueAveragely, AllocateMessageQueueStrategy
-from .checks import AT_LEAST_0, AT_LEAST_1, LONG_MAX, OFF, check_ranges, check_topic_name, invalid_setting
+from .checks import LONG_MAX, OFF, AtLeast1, Range, check_range, check_topic_name, invalid_setting
 from .client_settings import ClientSettings
 from .timestamps import CONSUME_TIMESTAMP_AGE_MS, format_timestamp, parse_timestamp
 
-_PUSH_RANGES: Final = {
-    "consume_thread_min": (1, 1000),
-    "consume_thread_max": (1, 1000),
-    "consume_concurrently_max_span": (1, 65535),
-    "pull_threshold_for_queue": (1, 65535),
-    "pull_threshold_size_for_queue": (1, 1024),
-    "pull_interval": (0, 65535),
-    "consume_message_batch_max_size": (1, 1024),
-    "pull_batch_size": (1, 1024),
-    "pop_invisible_time": (5000, 300000),
-    "pop_batch_nums": (1, 32),
-    "pop_threshold_for_queue": AT_LEAST_1,
-    "pull_batch_size_in_bytes": AT_LEAST_1,
-    "consume_timeout": AT_LEAST_1,
-    "await_termination_millis_when_shutdown": (0, LONG_MAX),
-}
-_PUSH_RANGES_OR_OFF: Final = {
-    "pull_threshold_for_topic": (1, 6553500),
-    "pull_threshold_size_for_topic": (1, 102400),
-    "max_reconsume_times": AT_LEAST_0,
-    "suspend_current_queue_time_millis": AT_LEAST_0,
-}
-_LITE_RANGES: Final = {
-    "broker_suspend_max_time_millis": AT_LEAST_1,
-    "auto_commit_interval_millis": (1000, LONG_MAX),
-    "pull_batch_size": AT_LEAST_1,
-    "pull_threshold_for_all": (1, LONG_MAX),
-    "consume_max_span": AT_LEAST_1,
-    "pull_threshold_for_queue": AT_LEAST_1,
-    "pull_threshold_size_for_queue": AT_LEAST_1,
-    "poll_timeout_millis": (0, LONG_MAX),
-    "topic_metadata_check_interval_millis": AT_LEAST_1,
-}
 _LITE_STARTS: Final = (
     ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
     ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
@@ -103,47 +70,47 @@ class PushConsumerSettings(ConsumerSettings, frozen=True, kw_only=True):
 
     subscription: dict[str, str] = field(default_factory=dict)
     """Topic to tag expression."""
-    consume_thread_min: int = 20
+    consume_thread_min: Annotated[int, Range(1, 1000)] = 20
     """Messages in listeners at once; the official pool never grows beyond it either."""
-    consume_thread_max: int = 20
+    consume_thread_max: Annotated[int, Range(1, 1000)] = 20
     """Threads for listeners that are plain functions."""
-    consume_concurrently_max_span: int = 2_000
+    consume_concurrently_max_span: Annotated[int, Range(1, 65535)] = 2_000
     """Pulling of a queue pauses while its first and last message in memory are so many offsets apart."""
-    pull_threshold_for_topic: int = OFF
+    pull_threshold_for_topic: Annotated[int, Range(1, 6553500, or_off=True)] = OFF
     """The same for all queues held of a topic; -1: no limit."""
-    pull_threshold_size_for_topic: int = OFF
+    pull_threshold_size_for_topic: Annotated[int, Range(1, 102400, or_off=True)] = OFF
     """The same in MiB; -1: no limit."""
-    pull_interval: int = 0
+    pull_interval: Annotated[int, Range(0, 65535)] = 0
     """Pause between two pulls of a queue, ms."""
-    pull_batch_size: int = 32
+    pull_batch_size: Annotated[int, Range(1, 1024)] = 32
     """Messages that one pull asks for."""
-    pull_batch_size_in_bytes: int = 256 * 1024
+    pull_batch_size_in_bytes: AtLeast1 = 256 * 1024
     """Bytes that one pull asks for (5.x brokers)."""
-    consume_message_batch_max_size: int = 1
+    consume_message_batch_max_size: Annotated[int, Range(1, 1024)] = 1
     """Messages that a batch listener gets at once."""
     post_subscription_when_pull: bool = False
     """Each pull carries the expression, instead of the heartbeat alone."""
-    max_reconsume_times: int = OFF
+    max_reconsume_times: Annotated[int, Range(0, or_off=True)] = OFF
     """-1: 16 for a concurrent listener, no limit for an ordered one."""
-    suspend_current_queue_time_millis: int = 1_000
+    suspend_current_queue_time_millis: Annotated[int, Range(0, or_off=True)] = 1_000
     """Pause of an ordered queue after SUSPEND_CURRENT_QUEUE_A_MOMENT, ms."""
-    consume_timeout: int = 15
+    consume_timeout: AtLeast1 = 15
     """Minutes after which a message that its listener still holds is sent back."""
-    pop_invisible_time: int = 60_000
+    pop_invisible_time: Annotated[int, Range(5000, 300000)] = 60_000
     """How long popped messages are hidden from other members, ms."""
-    pop_batch_nums: int = 32
+    pop_batch_nums: Annotated[int, Range(1, 32)] = 32
     """Messages that one pop asks for."""
-    pop_threshold_for_queue: int = 96
+    pop_threshold_for_queue: AtLeast1 = 96
     """Popped messages in memory before popping pauses."""
-    await_termination_millis_when_shutdown: int = 5_000
+    await_termination_millis_when_shutdown: Annotated[int, Range(0, LONG_MAX)] = 5_000
     """How long `shutdown` lets running listeners end before it cancels them, ms; 0 is the official default."""
     client_rebalance: bool = True
     """False: the broker assigns, and may choose pop."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_ranges(self, _PUSH_RANGES)
-        check_ranges(self, _PUSH_RANGES_OR_OFF, off=True)
+        check_range("pull_threshold_for_queue", self.pull_threshold_for_queue, Range(1, 65535))
+        check_range("pull_threshold_size_for_queue", self.pull_threshold_size_for_queue, Range(1, 1024))
         if self.consume_thread_min > self.consume_thread_max:
             raise invalid_setting(
                 "consume_thread_min",
@@ -166,28 +133,29 @@ class LitePullConsumerSettings(ConsumerSettings, frozen=True, kw_only=True):
 
     enable_stream_request_type: bool = True
     """Requests carry the mark of a stream, and the client id ends with `@STREAM`."""
-    broker_suspend_max_time_millis: int = 20_000
+    broker_suspend_max_time_millis: AtLeast1 = 20_000
     """How long the broker may hold a pull, ms."""
     consumer_timeout_millis_when_suspend: int = 30_000
     """For the answer to such a pull, ms; more than that."""
     auto_commit: bool = True
     """Offsets of polled messages are committed in the background."""
-    auto_commit_interval_millis: int = 5_000
+    auto_commit_interval_millis: Annotated[int, Range(1000, LONG_MAX)] = 5_000
     """Between two of these commits, ms."""
-    pull_batch_size: int = 10
+    pull_batch_size: AtLeast1 = 10
     """Messages that one pull asks for."""
-    pull_threshold_for_all: int = 10_000
+    pull_threshold_for_all: Annotated[int, Range(1, LONG_MAX)] = 10_000
     """Messages of all queues in memory before pulling pauses."""
-    consume_max_span: int = 2_000
+    consume_max_span: AtLeast1 = 2_000
     """Pulling of a queue pauses while its first and last message in memory are so many offsets apart."""
-    poll_timeout_millis: int = 5_000
+    poll_timeout_millis: Annotated[int, Range(0, LONG_MAX)] = 5_000
     """How long `poll` waits for messages, ms."""
-    topic_metadata_check_interval_millis: int = 30_000
+    topic_metadata_check_interval_millis: AtLeast1 = 30_000
     """Between two looks for changed queues of a topic (`on_queues_changed`), ms."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_ranges(self, _LITE_RANGES)
+        check_range("pull_threshold_for_queue", self.pull_threshold_for_queue, Range(1))
+        check_range("pull_threshold_size_for_queue", self.pull_threshold_size_for_queue, Range(1))
         if self.consumer_timeout_millis_when_suspend < self.broker_suspend_max_time_millis:
             raise invalid_setting(
                 "consumer_timeout_millis_when_suspend",

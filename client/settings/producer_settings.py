@@ -3,14 +3,14 @@
 4.9 clients have neither back pressure nor auto-batch.
 """
 
-from typing import Final
+from typing import Annotated, Final
 
 from msgspec.structs import force_setattr
 from pocketmq.protocol.message.compression import COMPRESSION_TYPES
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from .checks import AT_LEAST_0, AT_LEAST_1, INT_MAX, MIB, OFF, check_ranges, check_topic_name, invalid_setting
+from .checks import MIB, OFF, AtLeast0, AtLeast1, Range, check_range, check_topic_name, invalid_setting
 from .client_settings import ClientSettings
 
 RETRY_RESPONSE_CODES: Final = frozenset(
@@ -29,19 +29,6 @@ RETRY_RESPONSE_CODES: Final = frozenset(
 LATENCY_MAX_MS: Final = (50, 100, 550, 1800, 3000, 5000, 15000)
 NOT_AVAILABLE_DURATION_MS: Final = (0, 0, 2000, 5000, 6000, 10000, 30000)
 
-_PRODUCER_RANGES: Final = {
-    "default_topic_queue_nums": AT_LEAST_1,
-    "send_msg_timeout": AT_LEAST_1,
-    "compress_msg_body_over_howmuch": AT_LEAST_0,
-    "retry_times_when_send_failed": AT_LEAST_0,
-    "retry_times_when_send_async_failed": AT_LEAST_0,
-    "max_message_size": AT_LEAST_1,
-    "detect_timeout": AT_LEAST_1,
-    "detect_interval": AT_LEAST_1,
-    "back_pressure_for_async_send_num": (10, INT_MAX),
-    "back_pressure_for_async_send_size": (MIB, INT_MAX),
-}
-
 
 class ProducerSettings(ClientSettings, frozen=True, kw_only=True):
     """Official DefaultMQProducer."""
@@ -50,33 +37,33 @@ class ProducerSettings(ClientSettings, frozen=True, kw_only=True):
     """Routes of these are fetched at start."""
     create_topic_key: str = AUTO_CREATE_TOPIC
     """The topic whose route is used for a topic that does not exist yet."""
-    default_topic_queue_nums: int = 4
+    default_topic_queue_nums: AtLeast1 = 4
     """Queues of a topic that the first send creates, at most those of the template."""
-    send_msg_timeout: int = 3_000
+    send_msg_timeout: AtLeast1 = 3_000
     """For the whole call, all attempts together."""
-    send_msg_max_timeout_per_request: int = OFF
+    send_msg_max_timeout_per_request: Annotated[int, Range(0, or_off=True)] = OFF
     """For one attempt, ms; -1 is the time that is left of the call."""
-    compress_msg_body_over_howmuch: int = 4_096
+    compress_msg_body_over_howmuch: AtLeast0 = 4_096
     """Bodies of at least so many bytes are compressed."""
     compress_level: int = 5
     """-1 to 9 for ZLIB, to 22 for ZSTD; LZ4 has no level."""
     compress_type: str = "ZLIB"
     """ZLIB, LZ4 or ZSTD."""
-    retry_times_when_send_failed: int = 2
+    retry_times_when_send_failed: AtLeast0 = 2
     """Attempts after the first of an awaited send."""
-    retry_times_when_send_async_failed: int = 2
+    retry_times_when_send_async_failed: AtLeast0 = 2
     """Attempts after the first of a send as a future."""
     retry_another_broker_when_not_store_ok: bool = False
     """Also repeat a send that is stored but not on disk or on a slave."""
     retry_response_codes: frozenset[int] = RETRY_RESPONSE_CODES
     """Refusals after which another broker is tried."""
-    max_message_size: int = 4 * MIB
+    max_message_size: AtLeast1 = 4 * MIB
     """Bytes of a body, before compression."""
     enable_backpressure_for_async_mode: bool = False
     """Sends as futures wait while too many are under way."""
-    back_pressure_for_async_send_num: int = 1_024
+    back_pressure_for_async_send_num: Annotated[int, Range(10)] = 1_024
     """Futures under way with back pressure, at least 10."""
-    back_pressure_for_async_send_size: int = 100 * MIB
+    back_pressure_for_async_send_size: Annotated[int, Range(MIB)] = 100 * MIB
     """Bytes of their bodies, at least 1 MiB."""
     auto_batch: bool = False
     """Sends that are under way together travel as batches (5.x)."""
@@ -92,9 +79,9 @@ class ProducerSettings(ClientSettings, frozen=True, kw_only=True):
     """Producers avoid brokers that failed or were slow; send_latency_fault_enable is the same switch."""
     start_detector_enable: bool = False
     """With fault tolerance: a producer tries in the background whether a failed broker accepts connections again."""
-    detect_timeout: int = 200
+    detect_timeout: AtLeast1 = 200
     """For one connect of the detector (start_detector_enable), ms."""
-    detect_interval: int = 2_000
+    detect_interval: AtLeast1 = 2_000
     """Between two connects of the detector to a broker that failed, ms."""
     latency_max: tuple[int, ...] = LATENCY_MAX_MS
     """Durations of a send in ms, ascending: the n-th makes a broker avoided ..."""
@@ -103,14 +90,12 @@ class ProducerSettings(ClientSettings, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_ranges(self, _PRODUCER_RANGES)
-        check_ranges(self, {"send_msg_max_timeout_per_request": AT_LEAST_0}, off=True)
         _check_auto_batch(self)
         compress_type = self.compress_type.strip().upper()
         if compress_type not in COMPRESSION_TYPES:
             raise invalid_setting("compress_type", self.compress_type, "Unsupported compress type name")
         force_setattr(self, "compress_type", compress_type)
-        check_ranges(self, {"compress_level": (-1, 9 if compress_type == "ZLIB" else 22)})
+        check_range("compress_level", self.compress_level, Range(-1, 9 if compress_type == "ZLIB" else 22))
         for topic in self.topics:
             check_topic_name("topics", topic)
         check_topic_name("create_topic_key", self.create_topic_key)
