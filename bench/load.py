@@ -30,7 +30,7 @@ async def measure(namesrv: str, seconds: float) -> None:
     connections = ConnectionPool()
     route = await NameServers(connections, namesrv).find(TOPIC)
     connections.close()
-    queues = route.write_queues()
+    queues = route.queues
     address = route.master(queues[0].broker_name)
     for count, depth, size in ROWS:
         result = await load(

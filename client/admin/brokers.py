@@ -1,7 +1,4 @@
-"""Brokers: figures, settings, statistics; and the traffic of topics.
-
-Part of `AdminClient` (`client.py`). Each docstring names the official method.
-"""
+"""Brokers: figures, settings, statistics; and the traffic of topics."""
 
 from collections.abc import Mapping, Sequence
 from typing import Unpack

@@ -1,7 +1,4 @@
-"""Consumer groups: create, change, delete; and the consumers and producers that are online.
-
-Part of `AdminClient` (`client.py`). Each docstring names the official method.
-"""
+"""Consumer groups: create, change, delete; and the consumers and producers that are online."""
 
 from contextlib import suppress
 from typing import Unpack

@@ -1,7 +1,4 @@
-"""Single messages: find them by id, key or offset, read them, send them again, follow them to their consumers.
-
-Part of `AdminClient` (`client.py`). Times are epoch milliseconds. Each docstring names the official method.
-"""
+"""Single messages: find them by id, key or offset, read them, send them again, follow them to their consumers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -12,7 +9,6 @@ import msgspec
 from pocketmq.protocol.bodies.client import ConsumeType
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerConnection
 from pocketmq.protocol.errors import BodyError
-from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.offset_id import decode_message_id, unpack_host
 from pocketmq.protocol.message.topics import TRACE_TOPIC
@@ -26,7 +22,7 @@ from ..clock import wall_ms
 from ..errors import Absence, ClientError, MessageNotFound, NotOnline, RequestRefused
 from ..hooks.trace_records import TraceType, decode_traces
 from ..producing.producer import Producer
-from ..pulling.pull_api import SHORT_PULL_TIMEOUT_MS, PullApi, PullOrder
+from ..pulling.pull_api import PullApi, PullOrder
 from ..rebalancing.subscriptions import subscription_of
 from ..settings.client_settings import ClientSettings
 from ..settings.producer_settings import ProducerSettings
@@ -194,14 +190,7 @@ class AdminMessages(AdminBrokers):
     ) -> PullResult:
         """One pull that does not wait and commits nothing, for `group` (official DefaultMQPullConsumer.pull).
         `InvalidArgument` for tags that cannot be read."""
-        order = PullOrder(
-            offset=offset,
-            subscription=subscription_of(queue.topic, tags),
-            sends_expression=True,
-            sys_flag=flags.PULL_SUBSCRIPTION,
-            max_count=max_count,
-            timeout_ms=SHORT_PULL_TIMEOUT_MS,
-        )
+        order = PullOrder(offset=offset, subscription=subscription_of(queue.topic, tags), max_count=max_count)
         return await PullApi(self._require_running(), group).pull(queue, order)
 
     async def read(

@@ -1,7 +1,4 @@
-"""How far groups have consumed, and moving them: resets by time, skipping, cloning, setting; offsets of queues.
-
-Part of `AdminClient` (`client.py`). Times are epoch milliseconds. Each docstring names the official method.
-"""
+"""How far groups have consumed, and moving them: resets by time, skipping, cloning, setting; offsets of queues."""
 
 from typing import Final
 

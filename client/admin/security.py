@@ -1,7 +1,6 @@
 """Users and their rights at 5.x brokers: create, change, delete, list.
 
-Part of `AdminClient` (`client.py`). A broker keeps its own users and rights, so those of a cluster are changed at
-masters and slaves alike. Each docstring names the official method.
+A broker keeps its own users and rights, so those of a cluster are changed at masters and slaves alike.
 """
 
 from collections.abc import Sequence

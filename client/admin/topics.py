@@ -1,7 +1,4 @@
-"""Topics: create, change, delete, list, their figures, and which brokers have the queues of an ordered one.
-
-Part of `AdminClient` (`client.py`). Each docstring names the official method.
-"""
+"""Topics: create, change, delete, list, their figures, and which brokers have the queues of an ordered one."""
 
 from collections.abc import Mapping
 from typing import Final, Unpack

@@ -33,7 +33,7 @@ class Route:
         }
         """Broker name to its addresses by id; 0 is the master."""
         self.queues = tuple(self._writable())
-        """Queues a producer may use (official TopicPublishInfo)."""
+        """Queues a producer may use, sorted by broker name (official TopicPublishInfo)."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Route) and self.data == other.data
@@ -51,10 +51,6 @@ class Route:
         if address is None:
             raise RouteNotFound(f"no master of broker {broker_name} for topic {self.topic}")
         return address
-
-    def write_queues(self) -> list[MessageQueue]:
-        """Queues a producer may use, sorted by broker name."""
-        return list(self.queues)
 
     def read_queues(self) -> list[MessageQueue]:
         """Queues a consumer reads, sorted by broker name; also of a broker without a master."""

@@ -25,6 +25,7 @@ from ..settings.consumer_settings import PushConsumerSettings
 from ..tasks import Tasks
 from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ListenerStatus
 from ..values.message import MessageExt
+from ..values.results import PullResult
 from .listeners import ListenerInvoker
 from .send_back import SendBack
 from .settlement import LOCAL_RETRY_DELAY_MS, PulledSettlement, Settlement, batches
@@ -126,16 +127,11 @@ class ConcurrentDelivery:
         self._retries: set[asyncio.TimerHandle] = set()
         self._stopped = False
 
-    def deliver(
-        self,
-        messages: Sequence[MessageExt],
-        queue: MessageQueue,
-        process_queue: ProcessQueue,
-        *,
-        starts_task: bool,
-    ) -> None:
-        """Messages that were just put into the process queue."""
-        self.submit(messages, queue, PulledSettlement(self._context, self.send_back, queue, process_queue))
+    def deliver(self, result: PullResult, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        """Messages that were pulled."""
+        process_queue.put(result.messages, result.max_offset)
+        settlement = PulledSettlement(self._context, self.send_back, queue, process_queue)
+        self.submit(result.messages, queue, settlement)
 
     def submit(self, messages: Sequence[MessageExt], queue: MessageQueue, settlement: Settlement) -> None:
         """Let these messages wait for a worker, in batches."""

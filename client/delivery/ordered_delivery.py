@@ -35,6 +35,7 @@ from ..settings.consumer_settings import PushConsumerSettings
 from ..tasks import Tasks
 from ..values.listener_returns import ConsumeOrderlyContext, ConsumeOrderlyStatus
 from ..values.message import MessageExt
+from ..values.results import PullResult
 from .listeners import ListenerInvoker
 from .send_back import NO_LIMIT, SendBack, ordered_reconsume_limit
 
@@ -141,16 +142,9 @@ class OrderedDelivery:
         )
         self._stopped = False
 
-    def deliver(
-        self,
-        messages: Sequence[MessageExt],
-        queue: MessageQueue,
-        process_queue: ProcessQueue,
-        *,
-        starts_task: bool,
-    ) -> None:
-        """Messages that were just put into the process queue; a task takes them from there."""
-        if starts_task and not self._stopped:
+    def deliver(self, result: PullResult, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        """Messages that were pulled; a task takes them from the process queue."""
+        if process_queue.put(result.messages, result.max_offset) and not self._stopped:
             self._tasks.spawn(self._run(queue, process_queue), f"{self._context.group} {queue}")
 
     def consume_lock(self, process_queue: ProcessQueue) -> asyncio.Lock:

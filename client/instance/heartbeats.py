@@ -130,7 +130,12 @@ class Heartbeats:
         if self._use_v2:
             fingerprint = data.fingerprint()
             is_known = address in self._v2_brokers and self._fingerprints.get(address) == fingerprint
-            data = _with_fingerprint(data, fingerprint, without_sub=is_known)
+            consumers = data.consumer_data_set
+            if is_known:
+                consumers = [msgspec.structs.replace(one, subscription_data_set=[]) for one in consumers]
+            data = msgspec.structs.replace(
+                data, consumer_data_set=consumers, heartbeat_fingerprint=fingerprint, without_sub=is_known
+            )
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._under_way[ended] = address
         try:
@@ -150,12 +155,3 @@ class Heartbeats:
             else:
                 self._fingerprints[address] = fingerprint
         return True
-
-
-def _with_fingerprint(data: HeartbeatData, fingerprint: int, *, without_sub: bool) -> HeartbeatData:
-    consumers = data.consumer_data_set
-    if without_sub:
-        consumers = [msgspec.structs.replace(consumer, subscription_data_set=[]) for consumer in consumers]
-    return msgspec.structs.replace(
-        data, consumer_data_set=consumers, heartbeat_fingerprint=fingerprint, without_sub=without_sub
-    )

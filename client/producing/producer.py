@@ -250,7 +250,7 @@ class Producer(Client):
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues to send to (official fetchPublishMessageQueues); `RouteNotFound` if the topic does not exist."""
         route = await self._require_running().routes.find_route(self._namespace.wrap(topic))
-        return [self._namespace.unwrap_queue(queue) for queue in route.write_queues()]
+        return [self._namespace.unwrap_queue(queue) for queue in route.queues]
 
     @checked
     def add_retry_response_code(self, code: int) -> None:

@@ -255,7 +255,6 @@ class _LitePullLoop(QueueLoop):
             PullOrder(
                 offset=offset,
                 subscription=subscription,
-                sends_expression=True,
                 sys_flag=PULL_SUSPEND | PULL_SUBSCRIPTION | PULL_LITE_PULL_MESSAGE,
                 max_count=settings.pull_batch_size,
                 suspend_ms=settings.broker_suspend_max_time_millis,

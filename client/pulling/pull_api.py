@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 from pocketmq.protocol.bodies.client import SubscriptionData, is_tag_type
 from pocketmq.protocol.errors import ProtocolError
-from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_LITE_PULL_MESSAGE
+from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_LITE_PULL_MESSAGE, PULL_SUBSCRIPTION
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage, PullMessageReply
 from pocketmq.protocol.wire.command import Command
@@ -33,10 +33,10 @@ class PullOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     offset: int
     subscription: SubscriptionData
-    sends_expression: bool
-    sys_flag: int
     max_count: int
-    timeout_ms: int
+    sends_expression: bool = True
+    sys_flag: int = PULL_SUBSCRIPTION
+    timeout_ms: int = SHORT_PULL_TIMEOUT_MS
     max_bytes: int | None = None
     commit_offset: int = 0
     suspend_ms: int = 0

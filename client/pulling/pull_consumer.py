@@ -90,7 +90,6 @@ class PullConsumer(QueueReader):
         order = PullOrder(
             offset=offset,
             subscription=subscription_of(wrapped.topic, expression, expression_type),
-            sends_expression=True,
             sys_flag=PULL_SUBSCRIPTION | (PULL_SUSPEND if wait_ms > 0 else 0),
             max_count=max_count,
             suspend_ms=wait_ms,

@@ -31,6 +31,7 @@ from ..instance.instance_config import settings_of
 from ..offsets.offset_store import OffsetStore
 from ..producing.producer import Producer
 from ..rebalancing.consumer_context import ConsumerContext
+from ..rebalancing.flow_control import PullControl
 from ..rebalancing.group_member import GroupMember
 from ..rebalancing.subscriptions import Subscriptions
 from ..settings.consumer_settings import PushConsumerSettings
@@ -102,7 +103,7 @@ class PushConsumer(GroupMember[PushQueues]):
         self._on_error, self._on_reconnect = on_error, on_reconnect
         self._own_offsets = offset_store
         self._subscriptions = Subscriptions()
-        self._is_suspended = False
+        self._control = PullControl(self.settings)
         self._ended = asyncio.Event()
         for topic, expression in self.settings.subscription.items():
             self.subscribe(topic, expression)
@@ -124,16 +125,13 @@ class PushConsumer(GroupMember[PushQueues]):
     def suspend(self) -> None:
         """Pull nothing until `resume`; what was pulled is still delivered."""
         self._check_usable()
-        self._is_suspended = True
-        if self._instance is not None:
-            self._queues.control.is_suspended = True
+        self._control.is_suspended = True
 
     def resume(self) -> None:
         """Pull again, and rebalance at once."""
         self._check_usable()
-        self._is_suspended = False
+        self._control.is_suspended = False
         if self._instance is not None:
-            self._queues.control.is_suspended = False
             self._instance.rebalance_now()
 
     def __aiter__(self) -> AsyncIterator[MessageExt]:
@@ -163,8 +161,8 @@ class PushConsumer(GroupMember[PushQueues]):
         return PushQueues(
             context,
             ListenerInvoker(context, self._call, self._on_error),
+            self._control,
             orderly=self._orderly,
-            is_suspended=self._is_suspended,
             on_assigned=self._without_namespace(self._on_assigned),
             on_revoked=self._without_namespace(self._on_revoked),
             on_reconnect=self._on_reconnect,

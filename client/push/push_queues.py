@@ -66,17 +66,16 @@ class PushQueues(HeldQueues):
         self,
         context: ConsumerContext[PushConsumerSettings],
         invoker: ListenerInvoker,
+        control: PullControl,
         *,
         orderly: bool,
-        is_suspended: bool,
         on_assigned: QueuesChanged | None,
         on_revoked: QueuesChanged | None,
         on_reconnect: Callable[[str], None] | None,
     ) -> None:
         settings = context.settings
         super().__init__(context, consume_passively=True)
-        self._settings, self._invoker = settings, invoker
-        self.control = PullControl(settings, is_suspended=is_suspended)
+        self._settings, self._invoker, self.control = settings, invoker, control
         needs_locks = orderly and context.is_clustering
         self.locks = QueueLocks(context, self.table) if needs_locks else None
         self.pops: PopQueues | None = None
@@ -390,11 +389,9 @@ class PullLoop(QueueLoop):
         )
         if process_queue.dropped:
             return None
-        messages = result.messages
-        if messages:
-            context.statistics.pulled(queue.topic, len(messages), (loop.time() - began) * 1000)
-            starts_task = process_queue.put(messages, result.max_offset)
-            self._queues.delivery.deliver(messages, queue, process_queue, starts_task=starts_task)
+        if result.messages:
+            context.statistics.pulled(queue.topic, len(result.messages), (loop.time() - began) * 1000)
+            self._queues.delivery.deliver(result, queue, process_queue)
         following = after_pull(
             result, process_queue, asked=self._offset, pull_interval_ms=settings.pull_interval
         )

@@ -46,9 +46,9 @@ def share_of_topic(threshold_for_topic: int, queue_count: int, threshold_for_que
 class PullControl:
     """What holds back the loops of one push consumer: the user's pause, and how much may wait in one queue."""
 
-    def __init__(self, settings: PushConsumerSettings, *, is_suspended: bool) -> None:
+    def __init__(self, settings: PushConsumerSettings) -> None:
         self._settings = settings
-        self.is_suspended = is_suspended
+        self.is_suspended = False
         """By the user."""
         self.resets = 0
         """Resets of offsets under way."""

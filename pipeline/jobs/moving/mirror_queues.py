@@ -72,7 +72,7 @@ class QueuePairs:
         """The queues that can be written to, and that consumers read. `OptionError` if the topic has none."""
         readable = self._target.queues(topic, answer_ms)
         route = self._target.run(self._target.route(topic))
-        writable = {Queue(topic, queue.broker_name, queue.queue_id) for queue in route.write_queues()}
+        writable = {Queue(topic, queue.broker_name, queue.queue_id) for queue in route.queues}
         if found := [queue for queue in readable if queue in writable]:
             return found
         if any(data.perm & PERM_WRITE for data in route.data.queue_datas):

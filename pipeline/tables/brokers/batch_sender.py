@@ -326,7 +326,7 @@ async def find_writable_queues(client: BrokerClient, topic: str, *, fresh: bool 
             ) from missing
         route = template.for_new_topic(topic, DEFAULT_QUEUE_NUMS)
         client.remember(topic, route)
-    queues = [Queue(topic, queue.broker_name, queue.queue_id) for queue in route.write_queues()]
+    queues = [Queue(topic, queue.broker_name, queue.queue_id) for queue in route.queues]
     if not queues:
         raise RouteNotFound(f"topic {topic} has no writable queue now")
     return queues

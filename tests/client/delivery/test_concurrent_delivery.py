@@ -21,6 +21,7 @@ from pocketmq.client.rebalancing.subscriptions import Subscriptions
 from pocketmq.client.settings.consumer_settings import PushConsumerSettings
 from pocketmq.client.values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
 from pocketmq.client.values.message import MessageExt
+from pocketmq.client.values.results import PullResult, PullStatus
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_vectors import FakeClock, pulled_message
@@ -67,8 +68,7 @@ class Bench:
 
     def deliver(self, offsets: Sequence[int]) -> None:
         messages = [pulled_message(offset, b"x") for offset in offsets]
-        starts = self.process_queue.put(messages)
-        self.delivery.deliver(messages, QUEUE, self.process_queue, starts_task=starts)
+        self.delivery.deliver(PullResult(PullStatus.FOUND, messages, 0, 0, 0), QUEUE, self.process_queue)
 
     async def idle(self) -> None:
         for _ in range(50):

@@ -11,7 +11,7 @@ from pocketmq.client.settings.consumer_settings import PushConsumerSettings
 
 
 def test_a_reset_of_the_offsets_does_not_end_a_pause_by_the_user() -> None:
-    control = PullControl(PushConsumerSettings(), is_suspended=False)
+    control = PullControl(PushConsumerSettings())
     control.resets += 1
     assert control.is_paused
     control.is_suspended = True

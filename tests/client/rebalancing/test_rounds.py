@@ -12,6 +12,7 @@ from pocketmq.client.instance.instance_config import instance_config
 from pocketmq.client.offsets.offset_store import OffsetMemory, OffsetStore
 from pocketmq.client.push.push_queues import PushQueues
 from pocketmq.client.rebalancing.consumer_context import ConsumerContext, ConsumerStatistics
+from pocketmq.client.rebalancing.flow_control import PullControl
 from pocketmq.client.rebalancing.subscriptions import Subscriptions
 from pocketmq.client.settings.client_settings import ClientSettings
 from pocketmq.client.settings.consumer_settings import PushConsumerSettings
@@ -57,7 +58,8 @@ async def make() -> AsyncIterator[Callable[..., Rounds]]:
         )
         invoker = ListenerInvoker(context, ListenerCall(lambda message: None, takes_batch=False, threads=1))
         callbacks: Any = dict.fromkeys(("on_assigned", "on_revoked", "on_reconnect"))
-        return Rounds(context, invoker, orderly=orderly, is_suspended=False, **callbacks)
+        control = PullControl(context.settings)
+        return Rounds(context, invoker, control, orderly=orderly, **callbacks)
 
     yield make
     await instance.shutdown()

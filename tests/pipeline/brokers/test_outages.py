@@ -103,7 +103,7 @@ def test_a_route_is_requested_again_after_half_a_minute_and_kept_while_no_name_s
     with BrokerClient(one_broker.namesrv_addr, clock=clock).closing() as client:
 
         def queues() -> int:
-            return len(client.run(client.route("T")).write_queues())
+            return len(client.run(client.route("T")).queues)
 
         assert queues() == 1
         one_broker.grow("T", queues=3)
