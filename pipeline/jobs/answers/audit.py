@@ -1,11 +1,7 @@
 """Gaps, disorder and damage in a store: `pocketmq pipeline audit --store DIR`.
 
-    damaged    bytes that are not a record, and records whose body does not match the stored CRC
-    gaps       queue offsets that no record has, and offsets that several records have
-    order      records that lie in the log after one with a higher offset of their queue
-    index      units of consume queues without their record, and records without their unit
-    deleted    records of topics that were deleted, which are no finding; also of a topic that was created again, and
-               then those of a queue that it has not used since, which looks like a lost one
+Records of topics that were deleted are no finding, nor are those of the earlier life of a topic that was created again,
+also in a queue that it has not used since, which looks like a lost one.
 
 The scan makes runs of the records and compares them with the consume queues (`tables/files/runs.py`,
 `tables/files/queue_check.py`), so the questions here are about a few rows for each queue, however many messages it has.

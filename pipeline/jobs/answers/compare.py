@@ -1,16 +1,6 @@
 """Two stores or clusters compared: `pocketmq pipeline compare LEFT RIGHT`.
 
 LEFT and RIGHT are a store directory, NAME=DIR[,NAME=DIR] for those of several brokers, or the address of name servers.
-What is compared:
-
-    topics     messages, bytes and ids of each topic on both sides
-    queues     the same for each queue (`--queues`: only where a queue has the same number on both sides)
-    minutes    the same for each minute of sending (`--minutes`); a copy counts in that of its message
-    places     how many messages are on one side only, and where in their queues: at the start, the end, or between
-    missing    these messages, by topic and id
-    repeated   messages that one side has more often
-    different  messages with one id and different bodies, by their MD5
-
 Messages are matched by the ids of the clients (UNIQ_KEY), whatever their queues and order; messages without one are
 counted only, and the report says how many these are. Bodies are read and decompressed, so a damaged one differs from
 its copy, and one that only one side has compressed does not. System topics are skipped. Exit code 1 says that there is

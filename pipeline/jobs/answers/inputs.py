@@ -13,15 +13,9 @@ from pocketmq.protocol.message.topics import SYSTEM_PREFIX, SYSTEM_TOPICS
 from ..sql.message_input import MessageInput, stores_named
 from .run import exit_on_user_error
 
-IS_SYSTEM_TOPIC: Final = " or ".join(
-    (
-        f"topic in ({', '.join(repr(topic) for topic in sorted(SYSTEM_TOPICS))})",
-        f"startswith(topic, '{SYSTEM_PREFIX}')",
-    )
-)
+_SYSTEM_TOPICS: Final = ", ".join(repr(topic) for topic in sorted(SYSTEM_TOPICS))
+IS_SYSTEM_TOPIC: Final = f"topic in ({_SYSTEM_TOPICS}) or startswith(topic, '{SYSTEM_PREFIX}')"
 """SQL for `is_system_topic`. Brokers keep copies of users' messages in these topics."""
-
-
 UTC_DAY: Final = "date_from_unix_date(cast(unix_micros(storeTimestamp) div 86400000000 as int))"
 """The day of storing, in Spark's SQL, whatever the time zone of the session."""
 

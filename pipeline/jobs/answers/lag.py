@@ -42,15 +42,15 @@ def build(
     )
     now = now_ms()
     place = {"group": pa.string(), "topic": pa.string()}
-    of_group = {"lag": pa.int64(), "waitingSeconds": pa.float64(), "queues": pa.int64()}
     of_queue = {
         "brokerName": pa.string(),
         "queueId": pa.int32(),
         "offset": pa.int64(),
         "maxOffset": pa.int64(),
     }
-    by_group = {**place, **of_group}
-    by_queue = {**place, **of_queue, "lag": pa.int64(), "waitingSeconds": pa.float64()}
+    lag_columns = {"lag": pa.int64(), "waitingSeconds": pa.float64()}
+    by_group = {**place, **lag_columns, "queues": pa.int64()}
+    by_queue = {**place, **of_queue, **lag_columns}
     queues = [(*_place(lag), lag.offset, lag.end, lag.messages, lag.waiting_seconds(now)) for lag in found]
     unknown = [name for name in names if name not in {lag.group for lag in found}]
     return Report(

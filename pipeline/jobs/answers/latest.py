@@ -19,18 +19,8 @@ from .inputs import IS_SYSTEM_TOPIC, inputs_of_several_brokers, time_options
 from .on_engine import engine_options, run_on_engine
 
 COLUMNS: Final = (
-    *(
-        "topic",
-        "brokerName",
-        "queueId",
-        "queueOffset",
-        "physicalOffset",
-        "keys",
-        "tags",
-        "properties",
-        "body",
-    ),
-    *("storeTimestamp", "msgId"),
+    *("topic", "brokerName", "queueId", "queueOffset", "physicalOffset", "keys", "tags", "properties"),
+    *("body", "storeTimestamp", "msgId"),
 )
 KEYS: Final = "keys"
 LAST: Final = """

@@ -18,13 +18,7 @@ from ...tables.files.store_topics import missing_topics
 from ..report.report import Outputs, Report, write
 from ..sql.engine import ENGINES, SPARK, Engine, check_arrow, choose_engine
 from ..sql.message_input import MessageInput
-from .run import (
-    check_memory,
-    exit_on_user_error,
-    output_options,
-    run_in_process,
-    run_job,
-)
+from .run import check_memory, exit_on_user_error, output_options, run_in_process, run_job
 
 PRINT_SECONDS = 0.25
 
@@ -50,8 +44,8 @@ def run_on_engine(
 ) -> None:
     """Run a job on its engine, and write its report.
 
-    `sources` are what it reads. `check` raises `OptionError` for what can be
-    checked without an engine; by default each source must exist and have topics.
+    `sources` are what it reads. `check` raises `OptionError` for what can be checked without an engine; by default each
+    source must exist and have topics.
     """
 
     def check_sources() -> None:
@@ -82,7 +76,6 @@ def run_on_engine(
         return
 
     def run(outputs: Outputs) -> Report:
-        from ..sql.arrow_frame import ArrowFrame
         from ..sql.duckdb_engine import DuckEngine
 
         memory = options.get("memory")
@@ -94,8 +87,7 @@ def run_on_engine(
         ):
             report = build(here)
             for section in report.sections:
-                if isinstance(section.frame, ArrowFrame):
-                    section.frame.compute()
+                section.frame.count()  # computes the table, while progress is shown
             count.clear()
             write(report, outputs)
         return report

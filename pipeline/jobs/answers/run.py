@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import msgspec
 
 from ...errors import PATH, CorruptStoreError, OptionError, PathError, PipelineError
 from ..report.report import Outputs, Report, write
@@ -47,39 +46,33 @@ _OF_TEXTS: Final = frozenset(("AnalysisException", "ParseException", "IllegalArg
 """Spark's exceptions for a wrong query, table or setting."""
 
 
+_OUTPUT_OPTIONS: Final[tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...]] = (
+    click.option(
+        "--master",
+        help="Where Spark runs; default: where spark-submit or Spark's own files say, else local[*].",
+    ),
+    click.option("--memory", help="Memory of the driver; default on this machine: 1g."),
+    click.option(
+        "--conf", "settings", metavar="K=V", multiple=True, help="A setting of Spark; may be repeated."
+    ),
+    click.option("--json-file", metavar="FILE", help="Write all tables as JSON."),
+    click.option(
+        "--parquet",
+        "parquet_folder",
+        metavar="DIR",
+        help="Write each table as Parquet, in a folder with its name.",
+    ),
+    click.option("--html", "html_file", metavar="FILE", help="Write a report for a browser."),
+    click.option("--quiet", is_flag=True, help="Print errors only."),
+    click.option(
+        "--verbose", "is_verbose", is_flag=True, help="Print Spark's log, and errors with their stack."
+    ),
+)
+
+
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of every job."""
-    for decorate in reversed(
-        (
-            click.option(
-                "--master",
-                help="Where Spark runs; default: where spark-submit or Spark's own files say, else local[*].",
-            ),
-            click.option("--memory", help="Memory of the driver; default on this machine: 1g."),
-            click.option(
-                "--conf",
-                "settings",
-                metavar="K=V",
-                multiple=True,
-                help="A setting of Spark; may be repeated.",
-            ),
-            click.option("--json-file", "json_file", metavar="FILE", help="Write all tables as JSON."),
-            click.option(
-                "--parquet",
-                "parquet_folder",
-                metavar="DIR",
-                help="Write each table as Parquet, in a folder with its name.",
-            ),
-            click.option("--html", "html_file", metavar="FILE", help="Write a report for a browser."),
-            click.option("--quiet", is_flag=True, help="Print errors only."),
-            click.option(
-                "--verbose",
-                "is_verbose",
-                is_flag=True,
-                help="Print Spark's log, and errors with their stack.",
-            ),
-        )
-    ):
+    for decorate in reversed(_OUTPUT_OPTIONS):
         command = decorate(command)
     return command
 
@@ -126,9 +119,34 @@ def run_job(
         check_dependencies()
         check()
         own = read_settings(settings)
-        session = SessionChoice(master, memory, own, is_verbose)
-        session.check()
-        return _run(name, build, outputs, session, before_stop)
+        check_master(master)
+        check_memory(memory)
+        from ...spark.session.session import pocketmq_session, set_log_level
+
+        is_shown = not outputs.is_quiet and sys.stderr.isatty()
+        if is_shown:
+            click.echo(f"pocketmq {name}: Spark starts, which takes some seconds", err=True)
+        with _user_error_if_spark_does_not_start(master, memory), defer_interrupts() as interrupts:
+            spark = pocketmq_session(
+                f"pocketmq {name}",
+                master=master,
+                memory=memory,
+                settings=own,
+                show_progress=is_shown,
+                show_log=is_verbose,
+            )
+        try:
+            if interrupts:
+                raise KeyboardInterrupt
+            set_log_level(spark, is_verbose=is_verbose)
+            report = build(spark)
+            write(report, outputs)
+        finally:
+            try:
+                before_stop()
+            finally:
+                spark.stop()
+        return report
 
     logging.getLogger().addFilter(_is_not_interrupt_stack)
     try:
@@ -137,29 +155,14 @@ def run_job(
         logging.getLogger().removeFilter(_is_not_interrupt_stack)
 
 
-class SessionChoice(msgspec.Struct, frozen=True):
-    """The session that a job asks for. Without `master`, Spark's own choice applies (`spark/session/settings.py`)."""
-
-    master: str | None
-    memory: str | None
-    settings: dict[str, str]
-    is_verbose: bool
-
-    def words(self) -> str:
-        """What was asked for, for an error message."""
-        given = (("--master", self.master), ("--memory", self.memory))
-        asked = [f"{option} {value.partition(';')[0]}" for option, value in given if value]  # without a token
-        return f" with {' and '.join(asked)}" if asked else ""
-
-    def check(self) -> None:
-        """`OptionError` for values that Spark does not accept."""
-        if self.master is not None and not re.fullmatch(_MASTERS, self.master):
-            raise OptionError(
-                "--master",
-                "must be local[N], local[*], spark://HOST:PORT, yarn, k8s://URL or sc://HOST:PORT, "
-                f"got {self.master!r}",
-            )
-        check_memory(self.memory)
+def check_master(master: str | None) -> None:
+    """`OptionError` for a text that Spark does not accept."""
+    if master is not None and not re.fullmatch(_MASTERS, master):
+        raise OptionError(
+            "--master",
+            "must be local[N], local[*], spark://HOST:PORT, yarn, k8s://URL or sc://HOST:PORT, "
+            f"got {master!r}",
+        )
 
 
 def check_memory(memory: str | None) -> None:
@@ -233,49 +236,17 @@ def _printed_warnings() -> Iterator[None]:
 
 
 @contextmanager
-def _user_error_if_spark_does_not_start(choice: SessionChoice) -> Iterator[None]:
+def _user_error_if_spark_does_not_start(master: str | None, memory: str | None) -> Iterator[None]:
     """`OptionError`, with what was asked for, for an error of Spark within the `with`."""
     try:
         yield
     except PipelineError:
         raise
     except Exception as error:
-        raise OptionError("Spark", f"does not start{choice.words()}: {spark_error_line(error)}") from error
-
-
-def _run(
-    name: str,
-    build: "Callable[[SparkSession], Report]",
-    outputs: Outputs,
-    choice: SessionChoice,
-    before_stop: Callable[[], object],
-) -> Report:
-    from ...spark.session.session import pocketmq_session, set_log_level
-
-    is_shown = not outputs.is_quiet and sys.stderr.isatty()
-    if is_shown:
-        click.echo(f"pocketmq {name}: Spark starts, which takes some seconds", err=True)
-    with _user_error_if_spark_does_not_start(choice), defer_interrupts() as interrupts:
-        spark = pocketmq_session(
-            f"pocketmq {name}",
-            master=choice.master,
-            memory=choice.memory,
-            settings=choice.settings,
-            show_progress=is_shown,
-            show_log=choice.is_verbose,
-        )
-    try:
-        if interrupts:
-            raise KeyboardInterrupt
-        set_log_level(spark, is_verbose=choice.is_verbose)
-        report = build(spark)
-        write(report, outputs)
-    finally:
-        try:
-            before_stop()
-        finally:
-            spark.stop()
-    return report
+        given = (("--master", master), ("--memory", memory))
+        asked = [f"{option} {value.partition(';')[0]}" for option, value in given if value]  # without a token
+        words = f" with {' and '.join(asked)}" if asked else ""
+        raise OptionError("Spark", f"does not start{words}: {spark_error_line(error)}") from error
 
 
 def _is_not_interrupt_stack(record: logging.LogRecord) -> bool:

@@ -1,11 +1,5 @@
 """What fills a store or a topic: `pocketmq pipeline stats --store DIR`.
 
-    topics     messages, bytes, mean and largest size, first and last store time, messages a second
-    minutes    messages and bytes of each topic, minute by minute
-    queues     messages and bytes of each queue of each broker, and its share of the topic
-    tags       messages and bytes of each tag
-    keys       the keys of most messages (`--keys N`)
-
 Bytes are those in the log: body, properties and head. Bodies are not read. A store is counted inside the scan
 (`tables/files/aggregates.py`), unless `--since` or `--until` cut a minute.
 """

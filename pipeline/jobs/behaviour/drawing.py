@@ -11,7 +11,7 @@ from pocketmq.protocol.message.topics import retry_topic
 
 from ..report.page import heading, paragraph
 from ..report.timeline import PALETTE, Bar, Mark, colours, legend, room_for, timeline
-from .ownership import DoubleOwner, Gap, PullRun, merge_tenures
+from .ownership import DoubleOwner, Gap, OfQueue, PullRun, merge_tenures
 
 MIN_SECONDS = 1.0
 LABEL = 26
@@ -34,18 +34,14 @@ def draw(
         return [paragraph("No consumer pulled or sent a heartbeat during the recording.")]
     pieces: list[str] = []
     for journal, group in sorted(groups):
-        group_runs = [run for run in runs if (run.journal, run.group) == (journal, group)]
-        group_members = [
-            member for member in members if (member["journal"], member["group"]) == (journal, group)
-        ]
         side = (side_of or {}).get(journal)
         pieces.append(heading(f"Group {group}" if side is None else f"Group {group} in {side}"))
         pieces += _group(
             journal,
-            group_runs,
-            [double for double in doubles if (double.journal, double.group) == (journal, group)],
-            [gap for gap in idle if (gap.journal, gap.group) == (journal, group)],
-            group_members,
+            [run for run in runs if run.queue[:2] == (journal, group)],
+            [double for double in doubles if double.queue[:2] == (journal, group)],
+            [gap for gap in idle if gap.queue[:2] == (journal, group)],
+            [member for member in members if (member["journal"], member["group"]) == (journal, group)],
         )
     return pieces
 
@@ -122,7 +118,7 @@ def _kind(member: Mapping[str, Any]) -> str:
     return " ".join(str(member[name]) for name in ("language", "release") if member.get(name))
 
 
-def _row(owned: PullRun | DoubleOwner | Gap) -> str:
+def _row(owned: OfQueue) -> str:
     """The name of a queue's row. The group's retry topic is shortened, because the heading names the group."""
     topic = "retry" if owned.topic == retry_topic(owned.group) else owned.topic
     return f"{topic if len(topic) <= LABEL else '...' + topic[3 - LABEL :]} {owned.queue_id}"

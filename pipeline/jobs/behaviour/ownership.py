@@ -15,11 +15,8 @@ ALTERNATIONS: Final = 3
 """With so many changes between the same two clients, both own the queue."""
 
 
-class PullRun(msgspec.Struct, frozen=True, order=True):
-    """Consecutive pulls of one client. Times are seconds since 1970.
-
-    `end` is when the last pull was answered or its connection closed: a pull that waits for messages holds its queue.
-    """
+class OfQueue(msgspec.Struct, frozen=True, order=True):
+    """A time in a queue, in seconds since 1970."""
 
     journal: str
     group: str
@@ -27,37 +24,33 @@ class PullRun(msgspec.Struct, frozen=True, order=True):
     queue_id: int
     begin: float
     end: float
-    client: str
-    pulls: int
-    messages: int
 
     @property
     def queue(self) -> tuple[str, str, str, int]:
         return self.journal, self.group, self.topic, self.queue_id
 
 
-class DoubleOwner(msgspec.Struct, frozen=True):
+class PullRun(OfQueue, frozen=True, order=True):
+    """Consecutive pulls of one client.
+
+    `end` is when the last pull was answered or its connection closed: a pull that waits for messages holds its queue.
+    """
+
+    client: str
+    pulls: int
+    messages: int
+
+
+class DoubleOwner(OfQueue, frozen=True):
     """Two clients that read one queue at the same time."""
 
-    journal: str
-    group: str
-    topic: str
-    queue_id: int
     clients: tuple[str, str]
-    begin: float
-    end: float
     changes: int
 
 
-class Gap(msgspec.Struct, frozen=True):
+class Gap(OfQueue, frozen=True):
     """A time without a pull from a queue."""
 
-    journal: str
-    group: str
-    topic: str
-    queue_id: int
-    begin: float
-    end: float
     before: str
     after: str
 
@@ -105,7 +98,7 @@ def double_owners(runs: Iterable[PullRun]) -> list[DoubleOwner]:
             # In the first and the last run of the sequence the other client does not read the queue.
             begin, end = queue[first + 1].begin, queue[last - 1].end
             clients = first_client, second_client
-            found.append(DoubleOwner(*queue[first].queue, clients, begin, end, last - first))
+            found.append(DoubleOwner(*queue[first].queue, begin, end, clients, last - first))
     return found
 
 

@@ -78,54 +78,41 @@ def copies_of(
     """
     dropped = NOT_SENT - OF_ATTEMPTS if keeps_attempts else NOT_SENT
     texts = copied_texts(batch.column("properties"), batch.column("msgId"), extra or {}, dropped)
-    rows = _Rows(batch, texts, keeps_attempts=keeps_attempts)
+    born_ms = (np.asarray(batch.column("bornTimestamp").cast("int64")) // 1000).tolist()
+    flags = np.asarray(batch.column("sysFlag"), dtype=np.int64)
+    is_compressed = (flags & COMPRESSED) != 0
+
+    def single(row: int) -> Copy:
+        return Copy(
+            first=row,
+            stop=row + 1,
+            body=batch.column("body")[row].as_py(),
+            born_ms=born_ms[row],
+            properties=texts[row].as_py(),
+            flag=batch.column("flag")[row].as_py(),
+            sys_flag=int(flags[row]) & (COMPRESSED | COMPRESSION_MASK) if is_compressed[row] else 0,
+            attempts=batch.column(ATTEMPTS)[row].as_py() if keeps_attempts else 0,
+        )
+
     if keeps_attempts or is_retry_topic(
         topic
     ):  # a batch has one number of attempts, a retry topic no batches
-        yield from map(rows.single, range(batch.num_rows))
+        yield from map(single, range(batch.num_rows))
         return
     max_bytes = BATCH_BYTES if max_bytes is None else max_bytes
-    is_compressed = rows.compressions != 0
     edges = [0, *(np.flatnonzero(np.diff(is_compressed)) + 1).tolist(), batch.num_rows]
     for begin, end in itertools.pairwise(edges):
         if begin == end or is_compressed[begin]:  # a batch has one compression
-            yield from map(rows.single, range(begin, end))
+            yield from map(single, range(begin, end))
             continue
         part, of_part = batch.slice(begin, end - begin), texts.slice(begin, end - begin)
         encoded = elements(part.column("body"), of_part, part.column("flag"))
         for first, stop, body in requests(encoded, BATCH_ROWS, max_bytes):
             if body is None:
-                yield rows.single(begin + first)
+                yield single(begin + first)
             else:
-                yield Copy(
-                    first=begin + first, stop=begin + stop, body=body, born_ms=rows.born_ms[begin + first]
-                )
-
-
-class _Rows:
-    """The rows of a batch, to be sent one by one."""
-
-    def __init__(self, batch: Any, texts: Any, *, keeps_attempts: bool) -> None:
-        self._batch = batch
-        self._texts = texts
-        self._attempts = batch.column(ATTEMPTS) if keeps_attempts else None
-        flags = np.asarray(batch.column("sysFlag"), dtype=np.int64)
-        self.compressions = np.where(flags & COMPRESSED, flags & (COMPRESSED | COMPRESSION_MASK), 0)
-        """How each body is compressed, in the bits of sysFlag; 0 if it is not."""
-        self.born_ms = (np.asarray(batch.column("bornTimestamp").cast("int64")) // 1000).tolist()
-
-    def single(self, row: int) -> Copy:
-        """One row as a request."""
-        return Copy(
-            first=row,
-            stop=row + 1,
-            body=self._batch.column("body")[row].as_py(),
-            born_ms=self.born_ms[row],
-            properties=self._texts[row].as_py(),
-            flag=self._batch.column("flag")[row].as_py(),
-            sys_flag=int(self.compressions[row]),
-            attempts=0 if self._attempts is None else self._attempts[row].as_py(),
-        )
+                first, stop = begin + first, begin + stop
+                yield Copy(first=first, stop=stop, body=body, born_ms=born_ms[first])
 
 
 def send_copies(

@@ -1,17 +1,9 @@
 """Dead letters: what is dead and why, and back to where it came from: `pocketmq pipeline dlq -n ADDR`.
 
-    groups      dead messages by group, topic of origin and tag: attempts, oldest and newest, age
-    attempts    dead messages by group and number of attempts
-    ages        dead messages by group and how long ago they died
-    messages    the newest of them, with their origin
-
 A dead letter is a message in `%DLQ%GROUP`: its group gave up after the last attempt. `--retrying` shows `%RETRY%GROUP`
-too: messages that will be tried again. Nothing is sent without `--send-back`; with `--dry-run` it only counts what it
-would send. The copies go to the topic of origin (`--send-back origin`: every group of that topic gets them), or to the
-retry topic of the group (`--send-back group`: that group alone). A copy keeps its id. Copies are spread over the
-queues, so their order is not kept. What was sent back is remembered as the offset of group `pocketmq-dlq` in the dead
-letter topic, so a second run sends only what died since; `--again` sends all. If a broker refuses a copy, the job ends,
-and what was sent before is remembered.
+too: messages that will be tried again. Copies go to the topic of origin, so that every group of that topic gets them,
+or to the retry topic of the group. What was sent back is remembered as the offset of group `pocketmq-dlq` in the dead
+letter topic, also if a broker refuses a copy and the job ends.
 """
 
 import time

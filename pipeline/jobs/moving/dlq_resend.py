@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -46,8 +47,9 @@ def send_back(
     assert source.namesrv_addr is not None
     counts: Counter[tuple[str, str, str]] = Counter()
     with BrokerClient(source.namesrv_addr, source.access).closing() as client:
+        sent_back = _SentBack(client, source, wanted, frozenset(existing), counts)
         for topic in topics:
-            _SentBack(client, source, wanted, frozenset(existing), counts).send(topic)
+            sent_back.send(topic)
     rows = [
         (*place, count)
         for place, count in sorted(
@@ -58,25 +60,17 @@ def send_back(
     return Section("sent", "Sent back", frame_of_rows(schema, rows))
 
 
-class _SentBack:
+class _SentBack(msgspec.Struct, frozen=True):
     """The dead letters of topics, batch by batch: what is acknowledged of one is committed before the next is sent."""
 
-    def __init__(
-        self,
-        client: BrokerClient,
-        source: MessageInput,
-        wanted: Wanted,
-        existing: frozenset[str],
-        counts: Counter[tuple[str, str, str]],
-    ) -> None:
-        self._client = client
-        self._source = source
-        self._wanted = wanted
-        self._existing = existing
-        self._counts = counts
+    client: BrokerClient
+    source: MessageInput
+    wanted: Wanted
+    existing: frozenset[str]
+    counts: Counter[tuple[str, str, str]]
 
     def send(self, topic: str) -> None:
-        client, source, wanted = self._client, self._source, self._wanted
+        client, source, wanted = self.client, self.source, self.wanted
         bounds = client.bounds(client.queues(topic, TIMEOUT_MS), TIMEOUT_MS)
         begins = {queue: held.low for queue, held in bounds.items()}
         if not wanted.sends_again:
@@ -89,8 +83,8 @@ class _SentBack:
             source.namesrv_addr or "",
             topic,
             access=source.access,
-            starting_offsets=_text(begins),
-            ending_offsets=_text(ends),
+            starting_offsets=json.dumps(offsets_to_json(begins)),
+            ending_offsets=json.dumps(offsets_to_json(ends)),
             decompress=False,
         )
         filters: list[tuple[str, str, Any]] = [] if wanted.tag is None else [("tags", "=", wanted.tag)]
@@ -106,12 +100,12 @@ class _SentBack:
         self._commit(ends)
 
     def _commit(self, offsets: dict[Queue, int]) -> None:
-        if offsets and self._wanted.is_of_all(self._source) and not self._wanted.is_dry:
-            self._client.commit(GROUP_OF_JOB, offsets, TIMEOUT_MS)
+        if offsets and self.wanted.is_of_all(self.source) and not self.wanted.is_dry:
+            self.client.commit(GROUP_OF_JOB, offsets, TIMEOUT_MS)
 
     def _send_batch(self, batch: Any, topic: str, is_done: npt.NDArray[np.bool_]) -> None:
         """Send what is wanted of a batch. `is_done` is false for rows whose copies are not acknowledged."""
-        wanted, group = self._wanted, topic.removeprefix(DLQ_PREFIX)
+        wanted, group = self.wanted, topic.removeprefix(DLQ_PREFIX)
         maps = batch.column("properties").to_pylist()
         origins = pa.array([origin_of(dict(pairs or ()), group) for pairs in maps], pa.string())
         targets: list[tuple[str, str, Any]] = []
@@ -121,13 +115,13 @@ class _SentBack:
             mask = pc.equal(origins, origin) if origin is not None else pc.is_null(origins)
             rows = np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False))
             if origin is None:
-                self._counts[topic, "-", NO_ORIGIN] += len(rows)
+                self.counts[topic, "-", NO_ORIGIN] += len(rows)
                 continue
-            target = origin if wanted.send_back == ORIGIN else retry_topic_of(group, origin, self._existing)
-            if target == origin and origin not in self._existing:
-                self._counts[topic, target, ORIGIN_DELETED] += len(rows)
+            target = origin if wanted.send_back == ORIGIN else retry_topic_of(group, origin, self.existing)
+            if target == origin and origin not in self.existing:
+                self.counts[topic, target, ORIGIN_DELETED] += len(rows)
             elif wanted.is_dry:
-                self._counts[topic, target, "would be sent"] += len(rows)
+                self.counts[topic, target, "would be sent"] += len(rows)
             else:
                 targets.append((origin, target, rows))
                 is_done[rows] = False
@@ -136,7 +130,7 @@ class _SentBack:
             try:
                 self._send_rows(batch, rows, target, extra, is_done)
             finally:
-                self._counts[topic, target, SENT] += int(is_done[rows].sum())
+                self.counts[topic, target, SENT] += int(is_done[rows].sum())
 
     def _send_rows(
         self,
@@ -150,14 +144,14 @@ class _SentBack:
             is_done[rows[first:stop]] = True
 
         sender = BatchSender(
-            self._client, group=GROUP_OF_JOB, in_flight=4, timeout_ms=TIMEOUT_MS, retry_timeout_ms=60_000
+            self.client, group=GROUP_OF_JOB, in_flight=4, timeout_ms=TIMEOUT_MS, retry_timeout_ms=60_000
         )
         try:
             send_copies(sender, batch.take(pa.array(rows)), target, extra=extra, stored=acknowledged)
             sender.finish()
         except SendError as error:
             sender.cancel(after_seconds=TIMEOUT_MS / 1000)
-            before = sum(count for (*_, what), count in self._counts.items() if what == SENT)
+            before = sum(count for (*_, what), count in self.counts.items() if what == SENT)
             count = before + int(is_done[rows].sum())
             raise SendError(f"{error}; copies sent before that: {count:,}") from error
 
@@ -175,7 +169,3 @@ def _following(batch: Any, topic: str, is_done: npt.NDArray[np.bool_]) -> dict[Q
         elif queue not in ended:
             following[queue] = offset + 1
     return following
-
-
-def _text(offsets: dict[Queue, int]) -> str:
-    return json.dumps(offsets_to_json(offsets))

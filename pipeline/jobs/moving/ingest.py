@@ -2,13 +2,9 @@
 
 A stream reads the topics and appends to Parquet files, or to a Delta or Iceberg table, by topic and day of storing. It
 ends when everything is written that was there when it began; `--every 10s` goes on until a signal. A checkpoint
-remembers what is written, so a second run continues. Parquet files hold every message once, also after a failure, a
-signal or a kill. A broker that is away is waited for, `--wait` seconds at most.
-
-With `--decode` the body becomes the column `value`: `json` and `avro` with `--schema` (a file or the schema itself: a
-Spark DDL or an Avro schema), `protobuf` with `--schema FILE.desc --message NAME`. A message that cannot be decoded goes
-to the side table `--bad DIR` with its body as it is, and is counted; a checkpoint of its own remembers those.
-Delta, Iceberg, Avro and Protobuf need Spark's packages: `--conf spark.jars.packages=...`.
+remembers what is written, so Parquet files hold every message once, also after a failure, a signal or a kill. With
+`--decode` the body becomes the column `value`; what cannot be decoded goes to the side table `--bad DIR` with its body
+as it is, and has a checkpoint of its own.
 """
 
 import re

@@ -1,15 +1,10 @@
 """Topics to another cluster, continuously: `pocketmq pipeline mirror -n ADDR --to-namesrv ADDR2 --topics Orders`.
 
-Each queue is copied in its order to one queue of the other cluster, with keys, tags, properties and message ids. The
-position is the offset of group `pocketmq-mirror-NAME` in the source, so lag tools show how far it is, and a second run
-continues. What was in flight when a mirror was killed is looked for in the target, and not sent again. A topic that the
-target lacks is created there. Queues of a broker that does not answer wait for it, the others go on; with `--once` the
-mirror ends after `WAIT_SECONDS` of that. A mirror waits `LEASE_SECONDS` for another of its name to end, and takes over
-if that one was killed. Needs neither an engine nor Spark.
-
-`--map FILE` writes down which offset became which. With `--groups` the offsets of these consumer groups are translated
-and committed in the target after each round, never backwards, so that their consumers can move: end them here, wait for
-the next round, start them there. From then on their offsets are left alone.
+Each queue is copied in its order to one queue of the other cluster. The position is the offset of group
+`pocketmq-mirror-NAME` in the source, so lag tools show how far it is, and a second run continues. `--map FILE` writes
+down which offset became which. With `--groups` the offsets of these consumer groups are translated and committed in the
+target after each round, never backwards, so that their consumers can move: end them here, wait for the next round,
+start them there. From then on their offsets are left alone. One round: `mirroring.py`.
 """
 
 import logging

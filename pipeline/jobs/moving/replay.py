@@ -1,8 +1,7 @@
 """Sends messages again: `pocketmq pipeline replay -n ADDR --topics T --to T2`.
 
-Options choose a time range, a SQL filter over the message's columns, a rate, and a dry run that only counts. Each
-copy has the id of its original in property `replayOf`. With `--queues keep` it is sent to the queue with the same id,
-of the broker with the same name if the target has it, so the order within a queue is kept if the target has as many
+Each copy has the id of its original in property `replayOf`. With `--queues keep` it is sent to the queue with the same
+id, of the broker with the same name if the target has it, so the order within a queue is kept if the target has as many
 queues. With `--queues spread` messages with a sharding key go to the queue of their key, the others to any. With
 `--checkpoint DIR` an interrupted replay continues: acknowledged batches are not sent again, and messages in flight are
 sent again with the same UNIQ_KEY. Retry and dead-letter topics are replayed if they are named.
@@ -113,9 +112,8 @@ def build(spark: "SparkSession", replay: Replay) -> Report:
         until_ms=replay.ending_ms,
         access=replay.access,
     )
-    options = wanted.reader_options(is_stream=is_stream) | {
-        "columns": "all"
-    }  # `--where` may name any of them
+    options = wanted.reader_options(is_stream=is_stream)
+    options["columns"] = "all"  # `--where` may name any of them
     if is_stream:
         options["maxOffsetsPerTrigger"] = str(BATCH_MESSAGES)
     reader = spark.readStream if is_stream else spark.read
@@ -123,7 +121,7 @@ def build(spark: "SparkSession", replay: Replay) -> Report:
     rows = source if replay.where is None else _filtered(source, replay.where)
     if replay.ending_ms is not None and is_stream:
         rows = rows.where(F.col("storeTimestamp") < F.timestamp_millis(F.lit(replay.ending_ms)))
-    sent = _count(rows) if replay.is_dry else _send(rows, replay)
+    sent = rows.select("queueOffset").count() if replay.is_dry else _send(rows, replay)
     verb = "would be sent" if replay.is_dry else "sent"
     counts = frame_of_rows({"target": pa.string(), "messages": pa.int64()}, [(replay.target, sent)])
     return Report(
@@ -167,10 +165,6 @@ def copies(rows: "DataFrame", queues: str) -> "DataFrame":
         F.col("properties")[SHARDING_KEY].alias("shardingKey"),
     ]  # fmt: skip
     return rows.select(*columns, *([F.col("brokerName"), F.col("queueId")] if queues == KEEP else []))
-
-
-def _count(rows: "DataFrame") -> int:
-    return rows.select("queueOffset").count()
 
 
 def _send(rows: "DataFrame", replay: Replay) -> int:

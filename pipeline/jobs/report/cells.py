@@ -12,9 +12,9 @@ LONGEST_BODY: Final = 200
 """Characters of a body that are shown."""
 
 
-def shared_columns(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> list[str]:
+def shared_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The columns in which all rows (two or more) have the same text or time; none if that is true of all columns."""
-    names = list(columns or rows[0])
+    names = list(rows[0])
     shared = [name for name in names if len(rows) > 1 and _is_shared([row.get(name) for row in rows])]
     return shared if len(shared) < len(names) else []
 

@@ -21,17 +21,36 @@ OVERWRITE, ERROR_IF_EXISTS = "overwrite", "errorifexists"
 
 def write_mode(option: str, folder: str) -> str:
     """How the folder may be written. `OptionError` if it holds anything that no job has written."""
-    if not is_url(folder):
-        return _mode(option, folder, _names(option, Path(folder)))
-    names = _names_at(folder)
-    return ERROR_IF_EXISTS if names is None else _mode(option, folder, names)
+    if not is_url(folder) and Path(folder).exists() and not Path(folder).is_dir():
+        raise OptionError(option, f": {folder} is a file")
+    names = names_in_folder(folder)
+    if names is None:
+        return ERROR_IF_EXISTS
+    if names and MARKER not in names:
+        raise OptionError(
+            option,
+            f": {folder} holds {min(names)}, and no job has written it: it must be new, empty or an earlier "
+            "result; delete it, or name another folder",
+        )
+    return OVERWRITE
 
 
 def names_in_folder(folder: str) -> list[str] | None:
     """The names in a folder, none if it does not exist; None if only Spark can look there."""
-    if is_url(folder):
-        return _names_at(folder)
-    return [path.name for path in Path(folder).iterdir()] if Path(folder).is_dir() else []
+    if not is_url(folder):
+        return [path.name for path in Path(folder).iterdir()] if Path(folder).is_dir() else []
+    if folder.partition("://")[0] not in LOOKS:
+        return None
+    from pyarrow import fs
+
+    from ...tables.files.remote_files import file_system
+
+    try:
+        files, path = file_system(folder)
+        found = files.get_file_info(fs.FileSelector(path.rstrip("/"), allow_not_found=True))
+    except (OptionError, OSError, NotImplementedError):
+        return None
+    return [info.base_name for info in found]
 
 
 @contextmanager
@@ -45,22 +64,6 @@ def replaced(option: str, folder: str) -> Iterator[str]:
             _mark(folder)
 
 
-def _mode(option: str, folder: str, names: list[str]) -> str:
-    if names and MARKER not in names:
-        raise OptionError(
-            option,
-            f": {folder} holds {min(names)}, and no job has written it: it must be new, empty or an earlier "
-            "result; delete it, or name another folder",
-        )
-    return OVERWRITE
-
-
-def _names(option: str, folder: Path) -> list[str]:
-    if folder.exists() and not folder.is_dir():
-        raise OptionError(option, f": {folder} is a file")
-    return [path.name for path in folder.iterdir()] if folder.exists() else []
-
-
 def _mark(folder: str) -> None:
     if not is_url(folder):
         if Path(folder).is_dir():
@@ -70,19 +73,3 @@ def _mark(folder: str) -> None:
 
     files, path = file_system(folder)
     files.open_output_stream(f"{path.rstrip('/')}/{MARKER}").close()
-
-
-def _names_at(url: str) -> list[str] | None:
-    """The names in a folder behind a URL, none if it does not exist; None if Arrow cannot look there."""
-    if url.partition("://")[0] not in LOOKS:
-        return None
-    from pyarrow import fs
-
-    from ...tables.files.remote_files import file_system
-
-    try:
-        files, path = file_system(url)
-        found = files.get_file_info(fs.FileSelector(path.rstrip("/"), allow_not_found=True))
-    except (OptionError, OSError, NotImplementedError):
-        return None
-    return [info.base_name for info in found]

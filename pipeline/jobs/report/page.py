@@ -58,15 +58,15 @@ def findings(texts: Sequence[str]) -> str:
     return "<ul class=findings>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>"
 
 
-def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> str:
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows under a row of titles; numbers are aligned right.
 
     A text or time that all rows share is printed once, above.
     """
     if not rows:
         return "<p class=none>No rows.</p>"
-    shared = shared_columns(rows, columns)
-    names = [name for name in columns or rows[0] if name not in shared]
+    shared = shared_columns(rows)
+    names = [name for name in rows[0] if name not in shared]
     above = f"<p class=lead>{escape(shared_values_line(rows, shared))}</p>" if shared else ""
     numbers = {name for name in names if are_numbers([row.get(name) for row in rows])}
     head = "".join(

@@ -56,11 +56,8 @@ class Outputs(msgspec.Struct, frozen=True):
     is_quiet: bool = False
 
 
-class ShownRows(msgspec.Struct, frozen=True):
-    """The first rows of a table as plain values, `SHOWN_ROWS` at most, and how many rows it has."""
-
-    rows: list[dict[str, Any]]
-    count: int
+ShownRows = tuple[list[dict[str, Any]], int]
+"""The first rows of a table as plain values, `SHOWN_ROWS` at most, and how many rows it has."""
 
 
 def write(report: Report, outputs: Outputs) -> None:
@@ -104,7 +101,7 @@ def inside_folder(folder: str, name: str) -> str:
 def shown_rows(frame: Frame) -> ShownRows:
     """What people see of a table. Its rows are counted only if they are too many to show."""
     rows = frame.rows(SHOWN_ROWS + 1)
-    return ShownRows(rows[:SHOWN_ROWS], len(rows) if len(rows) <= SHOWN_ROWS else frame.count())
+    return rows[:SHOWN_ROWS], len(rows) if len(rows) <= SHOWN_ROWS else frame.count()
 
 
 def _write_json(report: Report, file: TextIO) -> None:
@@ -127,13 +124,13 @@ def html(report: Report, tables: dict[str, ShownRows]) -> str:
         parts += [html_page.paragraph(f"{findings_line(report)}.")] if report.hidden_findings else []
     parts += report.drawings
     for section in report.sections:
-        shown = tables[section.name]
+        rows, count = tables[section.name]
         parts.append(html_page.heading(section.title))
-        if section.note and shown.rows:
+        if section.note and rows:
             parts.append(html_page.paragraph(section.note))
-        parts.append(html_page.table(shown.rows))
-        if shown.count > len(shown.rows):
-            parts.append(html_page.paragraph(f"{shown.count - len(shown.rows):,} more rows are not shown."))
+        parts.append(html_page.table(rows))
+        if count > len(rows):
+            parts.append(html_page.paragraph(f"{count - len(rows):,} more rows are not shown."))
     return html_page.page(report.title, report.lead, parts)
 
 
@@ -143,16 +140,16 @@ def _print(report: Report, tables: dict[str, ShownRows], outputs: Outputs) -> No
     terminal = console()
     terminal.print(Text.assemble((report.title, "bold"), "  ", report.lead))
     for section in report.sections:
-        shown = tables[section.name]
-        print_table(terminal, section.title, shown.rows)
-        if shown.count > len(shown.rows):
-            terminal.print(f"{shown.count - len(shown.rows):,} more rows")
+        rows, count = tables[section.name]
+        print_table(terminal, section.title, rows)
+        if count > len(rows):
+            terminal.print(f"{count - len(rows):,} more rows")
     if report.findings is not None:
         terminal.print(f"\n{findings_line(report)}")
         for text in report.findings:
             terminal.print(f"  {text}")
     if tables:
-        terminal.print("\nRows: " + ", ".join(f"{name} {shown.count:,}" for name, shown in tables.items()))
+        terminal.print("\nRows: " + ", ".join(f"{name} {count:,}" for name, (_, count) in tables.items()))
     for path in (outputs.json_file, outputs.parquet_folder, outputs.html_file):
         if path is not None:
             terminal.print(f"Written: {path}")

@@ -103,26 +103,17 @@ def timeline(
 def _rectangle(
     bar: Bar, lane: int, count: int, top: int, x: Callable[[float], float], colour_of: Mapping[str, str]
 ) -> str:
-    tall = (_ROW_HEIGHT - 6) / count
-    return (
-        f'<rect x="{x(bar.begin):.1f}" y="{top + lane * tall:.1f}" rx="2" height="{tall - 1:.1f}" '
-        f'width="{max(x(bar.end) - x(bar.begin), 2):.1f}" fill="{colour_of.get(bar.series, PALETTE[-1])}">'
+    tall, begin, end = (_ROW_HEIGHT - 6) / count, x(bar.begin), x(bar.end)
+    drawn = (
+        f'<rect x="{begin:.1f}" y="{top + lane * tall:.1f}" rx="2" height="{tall - 1:.1f}" '
+        f'width="{max(end - begin, 2):.1f}" fill="{colour_of.get(bar.series, PALETTE[-1])}">'
         f"<title>{escape(bar.words or bar.series)}</title></rect>"
-        + _label(
-            bar,
-            (x(bar.begin) + x(bar.end)) / 2,
-            top + (lane + 0.5) * tall + 4,
-            x(bar.end) - x(bar.begin),
-            count,
-        )
     )
-
-
-def _label(bar: Bar, middle: float, bottom: float, room: float, lanes: int) -> str:
-    if not bar.label or lanes > 1 or len(bar.label) * _CHARACTER_WIDTH > room:
-        return ""
+    if not bar.label or count > 1 or len(bar.label) * _CHARACTER_WIDTH > end - begin:
+        return drawn
     return (
-        f'<text class="in" x="{middle:.1f}" y="{bottom:.1f}" text-anchor="middle">{escape(bar.label)}</text>'
+        f'{drawn}<text class="in" x="{(begin + end) / 2:.1f}" y="{top + (lane + 0.5) * tall + 4:.1f}" '
+        f'text-anchor="middle">{escape(bar.label)}</text>'
     )
 
 

@@ -21,12 +21,7 @@ class ArrowFrame:
 
     @cached_property
     def table(self) -> Any:
-        """The table."""
         return self._computed_by()
-
-    def compute(self) -> None:
-        """Compute the table now, while progress is shown."""
-        assert self.table is not None
 
     def rows(self, most: int | None = None) -> list[dict[str, Any]]:
         """The first rows, or all. A map is a dict."""

@@ -16,6 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...errors import OptionError, PipelineError
+from ...tables.arrow.call_options import snake
 from ...tables.arrow.readers import (
     CONSUMER_OFFSETS,
     MESSAGES,
@@ -29,24 +30,27 @@ from ...tables.arrow.tasks import Progress
 from .arrow_frame import ArrowFrame
 from .engine import SQL
 from .message_input import MessageInput
-from .prelude import FOR_DUCKDB
 
 Seen = Callable[[int], object]
 """Called with the number of rows of each batch that is read."""
-_STORE_OPTIONS: Final = {
-    "onCorrupt": "on_corrupt",
-    "verifyCrc": "verify_crc",
-    "brokerName": "broker_name",
-    "checkQueues": "check_queues",
-}
+MACROS: Final = (
+    "create macro startswith(t, prefix) as starts_with(t, prefix)",
+    "create macro unix_micros(moment) as epoch_us(moment)",
+    "create macro array_join(list, separator) as array_to_string(list, separator)",
+    "create macro percentile_approx(number, share) as quantile_disc(number, share)",
+    # Two digits for each byte, and a match begins at a byte: DuckDB does not search in blobs.
+    "create macro has_bytes(bytes, t) as regexp_matches(hex(bytes), concat('^(..)*', hex(encode(t))))",
+    "create macro unhex_text(digits) as decode(unhex(digits))",
+    "create macro text_of(bytes) as try(decode(bytes))",
+    "create macro timestamp_millis(epoch) as to_timestamp(epoch / 1000)",
+)
+"""What Spark has by itself, or as one of `FUNCTIONS` of `spark_engine.py`."""
 ON_DISK: Final = "/var/tmp"
 _TRUTH: Final = {"true": True, "false": False}
 
 
 class DuckEngine:
     """One DuckDB connection with its tables. Use as a context manager: it removes its temporary folder."""
-
-    name = "duckdb"
 
     def __init__(
         self, *, memory: str | None = None, seen: Seen | None = None, progress: Progress | None = None
@@ -65,17 +69,13 @@ class DuckEngine:
             settings["memory_limit"] = _memory(memory)
         for key, value in settings.items():
             self._connection.execute(f"set {key} = '{value}'")
-        for macro in FOR_DUCKDB:
+        for macro in MACROS:
             self._connection.execute(macro)
 
     def __enter__(self) -> "DuckEngine":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connection and remove what it left on the disk."""
         self._connection.close()
         shutil.rmtree(self._spill, ignore_errors=True)
 
@@ -146,21 +146,9 @@ class DuckEngine:
                 raise self._failure from error
             raise OptionError(SQL, f": {' '.join(str(error).split())}") from error
 
-    def _watch(self, read: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-        """The batches that `read` gives. DuckDB turns errors into texts, so they are remembered, also those of the
-        call itself, which plans the read."""
-        try:
-            for batch in read():
-                if self._seen is not None:
-                    self._seen(batch.num_rows)
-                yield batch
-        except (PipelineError, OSError) as error:
-            self._failure = error
-            raise
-
 
 class _WatchedTable:
-    """A table whose batches are counted and whose errors are kept."""
+    """A table whose batches are counted and whose errors are kept: DuckDB turns them into texts."""
 
     progress: Progress | None = None
 
@@ -170,7 +158,15 @@ class _WatchedTable:
         self._engine = engine
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
-        return self._engine._watch(lambda: self._table.batches(names, condition))
+        engine = self._engine
+        try:
+            for batch in self._table.batches(names, condition):
+                if engine._seen is not None:
+                    engine._seen(batch.num_rows)
+                yield batch
+        except (PipelineError, OSError) as error:  # also of the call, which plans the read
+            engine._failure = error
+            raise
 
 
 @contextlib.contextmanager
@@ -212,7 +208,7 @@ def _store_table(source: MessageInput, *, table: str = MESSAGES, **options: Any)
 
 def _store_options(options: dict[str, str]) -> dict[str, Any]:
     """Options of the format `rocketmq-store` as those of `open_store`."""
-    return {_STORE_OPTIONS[key]: _TRUTH.get(value, value) for key, value in options.items()}
+    return {snake(key): _TRUTH.get(value, value) for key, value in options.items()}
 
 
 def _with_longs(rows: Any) -> Any:

@@ -1,6 +1,6 @@
 """What a job asks of an engine, and which engine runs it: DuckDB in this process, or Spark.
 
-A job's questions are one SQL text for both, in the words that both know; `prelude.py` has the rest.
+A job's questions are one SQL text for both, in the words that both know, and with functions that each engine makes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,8 +34,6 @@ class Frame(Protocol):
 
 class Engine(Protocol):
     """Runs SQL over tables that it opens."""
-
-    name: str
 
     def open_messages(self, name: str, source: MessageInput, columns: Sequence[str], **options: str) -> None:
         """Make the messages of a source a table. `columns` are those that the queries use; `options` are those of the

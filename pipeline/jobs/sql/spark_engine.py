@@ -8,12 +8,20 @@ from ...tables.files.locations import absolute
 from ...tables.records.columns import STORE_COLUMNS
 from .engine import SQL
 from .message_input import MessageInput
-from .prelude import FOR_SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+FUNCTIONS: Final = (
+    "create or replace temporary function has_bytes(bytes binary, t string) returns boolean "
+    "return contains(bytes, cast(t as binary))",
+    "create or replace temporary function unhex_text(digits string) returns string "
+    "return cast(unhex(digits) as string)",
+    "create or replace temporary function text_of(bytes binary) returns string "
+    "return case when is_valid_utf8(cast(bytes as string)) then cast(bytes as string) end",
+)
+"""`text_of` is null if it is no UTF-8. DuckDB has them among `MACROS` of `duckdb_engine.py`."""
 KEPT_HERE: Final = 20_000
 """Rows of a small table that are kept in this process: questions about them start no tasks that read a cache."""
 
@@ -42,12 +50,10 @@ class SparkEngine:
     """A Spark session with its views. Use as a context manager: it frees the rows that it keeps, which a Spark Connect
     server would keep for ever."""
 
-    name = "spark"
-
     def __init__(self, spark: "SparkSession") -> None:
         self.spark = spark
         self._cached: list[DataFrame] = []
-        for function in FOR_SPARK:
+        for function in FUNCTIONS:
             spark.sql(function)
 
     def __enter__(self) -> "SparkEngine":
