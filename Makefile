@@ -216,7 +216,7 @@ behaviour: $(STAMP) ## docs/behaviour.md: what clients in six languages do while
 pictures: $(STAMP) ## the pictures of the documents: drawings, terminals, and with a browser the page
 	PYTHONPATH=tests $(BIN)/python docs/pictures/draw.py
 
-reference: $(SPARK) ## the parts of the documents that are made of the program: settings, options, the HTTP port
+reference: $(STAMP) ## the parts of the documents that are made of the program: settings, the HTTP port
 	$(BIN)/python docs/settings.py
 	$(BIN)/python docs/reference.py
 

@@ -1,16 +1,12 @@
-"""Writes the tables of the reference that are made of the program: `python docs/reference.py`.
+"""Writes the tables of docs/http.md, behind its mark: `python docs/reference.py`.
 
-    docs/http.md        behind a mark: every address of the HTTP port, its parameters, and every member of its objects
-    docs/pipeline.md    between marks: the options of each format of the pipeline
-
-The sources are what the program itself reads: the operations and structs of `console/`, the table of options in
-`pipeline/tables/planning/`, and the errors about values that are not allowed.
+They name every address of the HTTP port, its parameters, and every member of its objects. The sources are what the
+program itself reads: the operations and structs of `console/`.
 """
 
 import ast
 import inspect
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -18,17 +14,10 @@ from typing import Any, Final
 import msgspec
 from pocketmq.console import openapi, values
 from pocketmq.console.answers import JSON, OPERATIONS, Operation
-from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.tables.planning.option_table import JOURNALS, SINK, STORES, TOPICS, Option
-from pocketmq.pipeline.tables.planning.topic_options import read_source_options
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 HTTP_PAGE: Final = ROOT / "docs" / "http.md"
-PIPELINE_PAGE: Final = ROOT / "docs" / "pipeline.md"
 MARK: Final = "<!-- from here on written by docs/reference.py -->\n"
-
-# -- the HTTP port
-
 HTTP_HEAD: Final = """
 ## Every address
 
@@ -141,82 +130,6 @@ def _field_docs(kind: type[msgspec.Struct]) -> dict[str, str]:
     }
 
 
-# -- the options of the pipeline
-
-_ERROR: Final = re.compile(r"must be (?:one of )?(.*), got .*", re.DOTALL)
-Reading = Callable[[dict[str, str]], object]
-"""Reads options; raises `OptionError`."""
-
-
-def pipeline_text() -> str:
-    """What the page must be."""
-    text = PIPELINE_PAGE.read_text(encoding="utf-8")
-    for name, (options, reading, others) in option_tables().items():
-        heads = ["option", "default", "allowed", "meaning", "example"]
-        has_kafka = name in (*TOPICS, "sink")
-        lines = _table(*heads, *(["Kafka connector"] if has_kafka else []))
-        for one in options:
-            lines.append(_row(*_option_cells(one, reading, others), *([one.kafka] if has_kafka else [])))
-        mark = f"<!-- written by docs/reference.py: {name} -->\n"
-        before, _, after = text.partition(mark)
-        assert after, f"{PIPELINE_PAGE} has no {mark}"
-        text = before + mark + "\n" + "".join(lines) + re.sub(r"\A\n(?:\|.*\n)*", "", after)
-    return text
-
-
-def option_tables() -> dict[str, tuple[tuple[Option, ...], Reading, dict[str, str]]]:
-    """By the name of the table: its options, what reads them, and options that it needs besides."""
-    from pocketmq.pipeline.spark.sink.sink_options import read_sink_options
-    from pocketmq.pipeline.spark.sources.default_columns import default_columns
-    from pocketmq.pipeline.spark.sources.store_source import read_store_options
-    from pocketmq.pipeline.spark.sources.task_reader import read_paths
-    from pocketmq.pipeline.tables.records.columns import MESSAGE_COLUMNS, STORE_COLUMNS
-
-    def read_topics(texts: dict[str, str]) -> object:
-        default_columns(texts, MESSAGE_COLUMNS)
-        is_assigned = "assign" in texts or "subscribePattern" in texts
-        chosen = {name: text for name, text in texts.items() if not (is_assigned and name == "subscribe")}
-        return read_source_options(chosen, is_stream=False)
-
-    def read_stores(texts: dict[str, str]) -> object:
-        _, others = read_paths(texts)
-        default_columns(texts, STORE_COLUMNS)
-        return read_store_options({"path": "/store"} | others)
-
-    needed = {"nameServer": "127.0.0.1:9876"}
-    topics = {name: (options, read_topics, needed | {"subscribe": "T"}) for name, options in TOPICS.items()}
-    return {
-        **topics,
-        "sink": (SINK, read_sink_options, needed),
-        "stores": (STORES, read_stores, {}),
-        "journals": (JOURNALS, read_paths, {}),
-    }
-
-
-def _option_cells(option: Option, reading: Reading, others: dict[str, str]) -> Iterator[str]:
-    yield f"`{option.name}`" + (f" (or `{option.alias}`)" if option.alias else "")
-    yield option.default
-    yield allowed(option, reading, others)
-    yield option.meaning
-    yield f"`{option.example}`" if option.example else ""
-
-
-def allowed(option: Option, reading: Reading, others: dict[str, str]) -> str:
-    """In the words of the error about a value that is not."""
-    rest = {name: text for name, text in others.items() if name not in (option.name, option.alias)}
-    try:
-        reading(rest | {option.name: "?(" if "attern" in option.name else "?"})
-    except OptionError as error:
-        found = _ERROR.fullmatch(error.problem)
-        if found is not None:
-            words = re.sub(r"such as (\S+)\Z", r"such as `\1`", found[1])
-            return re.sub(r"names of .*", "names of columns", words)
-    return "text"
-
-
-# -- both
-
-
 def _table(*heads: str) -> list[str]:
     return [_row(*heads), _row(*("---" for _ in heads)).replace(" ", "")]
 
@@ -230,9 +143,8 @@ def _row(*cells: str) -> str:
 
 
 def main() -> None:
-    """Write the pages."""
+    """Write the page."""
     HTTP_PAGE.write_text(http_text(), encoding="utf-8")
-    PIPELINE_PAGE.write_text(pipeline_text(), encoding="utf-8")
 
 
 if __name__ == "__main__":

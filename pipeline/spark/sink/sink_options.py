@@ -9,14 +9,18 @@ from pocketmq.client.values.validators import check_group, check_topic
 
 from ...errors import OptionError
 from ...tables.planning.access_names import ACCESS_NAMES, read_access
-from ...tables.planning.kafka_names import SINK_COLUMNS, SINK_OPTIONS, kafka_hint
-from ...tables.planning.option_table import SINK, names_of
 from ...tables.planning.option_values import NAMESRV, OptionValues, canonical_options
+from ...tables.planning.spelling import SINK_COLUMNS, SINK_OPTIONS, kafka_hint
 from ...tables.records.batch_encoder import COLUMNS
 
 AT_LEAST_ONCE, IDEMPOTENT, TRANSACTIONAL = "at-least-once", "idempotent", "transactional"
 DEFAULT_GROUP: Final = "spark-rocketmq-sink"
-_NAMES: Final = (*names_of(SINK), *ACCESS_NAMES)
+_NAMES: Final = (
+    *(NAMESRV, "topic", "guarantee", "producerGroup", "batchRows", "batchBytes", "inFlight"),
+    *("sendTimeoutMs", "retryTimeoutMs", "sendRetries", "maxRowsPerSecond"),
+    *ACCESS_NAMES,
+)
+"""In the order of docs/pipeline.md, which says what each of them means."""
 _ALIASES: Final = {"nameServer": NAMESRV, "rocketmq.client.endpoints": NAMESRV}
 _SPARK_OPTIONS: Final = ("checkpointlocation", "path", "queryname")
 """Spark's own options, which it passes along."""

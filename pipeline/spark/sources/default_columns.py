@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import OptionError
-from ...tables.planning.kafka_names import SOURCE_COLUMNS, kafka_hint
 from ...tables.planning.option_values import OptionValues, names_in
+from ...tables.planning.spelling import SOURCE_COLUMNS, kafka_hint
 from ...tables.records.columns import ALL, LEAN, LEAN_COLUMNS
 
 

@@ -6,19 +6,14 @@ One task for each file. Option `paths` names the journals of several brokers, as
 a warning; a newer form is refused. What can be made of it: `jobs/behaviour/job.py`.
 """
 
-from typing import Final
-
 from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from ...tables.arrow.journal_table import journal_table
-from ...tables.planning.option_table import JOURNALS, names_of
 from ...tables.planning.option_values import OptionValues, canonical_options
 from ...tables.planning.spark_processes import freeze_imports
 from ...tables.records.columns import JOURNAL_COLUMNS, ddl
-from .task_reader import PATHS, TaskReader, read_paths
-
-_NAMES: Final = tuple(name for name in names_of(JOURNALS) if name != PATHS)
+from .task_reader import TaskReader, read_paths
 
 
 class JournalSource(DataSource):
@@ -34,6 +29,6 @@ class JournalSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         paths, others = read_paths(self.options)
-        values = OptionValues(canonical_options(others, _NAMES, {}))
+        values = OptionValues(canonical_options(others, ("path",), {}))
         places = [values.required("path", "/path/to/journal")] if paths is None else list(paths.values())
         return TaskReader(journal_table(places), schema, JOURNAL_COLUMNS)

@@ -7,7 +7,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from ...errors import OptionError
-from ...tables.planning.kafka_names import SOURCE_COLUMNS, kafka_hint
+from ...tables.planning.spelling import SOURCE_COLUMNS, kafka_hint
 from ...tables.records.columns import check_names
 from ...tables.records.records import Records
 

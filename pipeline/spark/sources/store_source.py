@@ -19,19 +19,23 @@ from ...tables.arrow.readers import CONSUME_QUEUE, MESSAGES, RUNS, STATISTICS, S
 from ...tables.arrow.store_table import Cut
 from ...tables.files.locations import is_url
 from ...tables.files.scan import FAIL, REPORT, SKIP
-from ...tables.planning.option_table import STORES, names_of
 from ...tables.planning.option_values import OptionValues, canonical_options, names_in
 from ...tables.planning.spark_processes import default_parallelism, freeze_imports
 from ...tables.records.columns import STORE_COLUMNS, ddl
 from .default_columns import default_columns
-from .task_reader import PATHS, FilteringTaskReader, TaskReader, read_paths
+from .task_reader import FilteringTaskReader, TaskReader, read_paths
 
 COMMIT_LOG: Final = "commitlog"
 DAMAGE_COLUMNS: Final = ("physicalOffset", "file", "status")
 """The columns that tell damage: part of the lean columns with `onCorrupt=report`."""
 DECODE_ROWS: Final = 16_384
 """Records of a batch: with fewer, the JVM and its Python workers wait for one another more often."""
-_NAMES: Final = tuple(name for name in names_of(STORES) if name != PATHS)
+_NAMES: Final = (
+    *("path", "table", "topics", "driver", "splitBytes", "minPartitions", "pushdown", "onCorrupt"),
+    *("verifyCrc", "checkQueues", "columns", "includeProperties", "decompress", "decodeRows"),
+    *("commitLogPath", "brokerName"),
+)
+"""In the order of docs/pipeline.md, which says what each of them means."""
 
 
 class StoreOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from ...errors import PATH, OptionError
-from ..planning.kafka_names import kafka_hint
 from ..planning.option_values import NAMESRV
+from ..planning.spelling import kafka_hint
 from ..planning.topic_options import SOURCE_OPTION_NAMES
 
 STORE_OPTIONS: Final = ("broker_name", "on_corrupt", "verify_crc", "decompress", "commit_log_path")
@@ -25,14 +25,8 @@ _NAMED_OTHERWISE: Final = {
 }
 _LEFT_TO_ARGUMENTS: Final = (
     *("subscribePattern", "assign", "columns", "includeProperties", "pushdown", "storePath"),
-    *(
-        "startingTimestamp",
-        "endingTimestamp",
-        "minPartitions",
-        "maxRecordsPerPartition",
-        "maxOffsetsPerTrigger",
-    ),
-    *("minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger", "commitOffsets"),
+    *("startingTimestamp", "endingTimestamp", "minPartitions", "maxRecordsPerPartition", "commitOffsets"),
+    *("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger"),
 )
 """Options of the source for which a call has its own arguments, and those of streams and tasks."""
 

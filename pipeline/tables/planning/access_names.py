@@ -1,12 +1,6 @@
 """The options of a source or sink that sign its requests, encrypt its connections, and say where it finds brokers.
 
-    rocketmq.accessKey, rocketmq.secretKey, rocketmq.securityToken    sign requests, for brokers with access control
-    rocketmq.tls.enable                            encrypts connections; accepts any server certificate
-    rocketmq.tls.client.trustCertPath              accepts only server certificates signed by this CA certificate
-    rocketmq.tls.client.certPath, .keyPath, .keyPassword              the client certificate
-    rocketmq.broker.address.map                    other addresses for brokers, `advertised=reachable;...`
-
-Every machine that runs tasks needs the files at these paths. The value they make is `pocketmq.client.access.Access`.
+Every machine that runs tasks needs the files that they name. The value they make is `pocketmq.client.access.Access`.
 """
 
 from typing import Any, Final
@@ -31,7 +25,6 @@ _OF_FIELD: Final = {
 }
 """Each field of `Access`, and its option."""
 ACCESS_NAMES: Final = tuple(_OF_FIELD.values())
-"""The names of these options."""
 
 
 def read_access(values: OptionValues) -> Access:

@@ -12,7 +12,7 @@ from pocketmq.client.errors import InvalidSetting, ValidationFailed
 from pocketmq.client.settings.client_settings import name_servers
 
 from ...errors import OptionError
-from .kafka_names import kafka_hint
+from .spelling import kafka_hint
 
 NAMESRV: Final = "rocketmq.namesrv.addr"
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
@@ -118,9 +118,6 @@ class OptionValues:
         if text.lower() not in ("true", "false"):
             raise OptionError(f"option {name}", f"must be true or false, got {text!r}")
         return text.lower() == "true"
-
-    def optional_flag(self, name: str) -> bool | None:
-        return self.flag(name, False) if name in self._texts else None
 
     def choice(self, name: str, default: str, choices: tuple[str, ...]) -> str:
         text = self._texts.get(name, default)

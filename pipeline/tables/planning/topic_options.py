@@ -16,11 +16,10 @@ from pocketmq.protocol.bodies.client import ExpressionError, tag_subscription
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic, is_system_topic
 
 from ...errors import OptionError
-from .access_names import read_access
-from .kafka_names import SOURCE_OPTIONS
-from .option_table import TOPICS, names_of
+from .access_names import ACCESS_NAMES, read_access
 from .option_values import NAMESRV, OptionValues, canonical_options, names_in
 from .positions import Queue, check_whole, offsets_from_json
+from .spelling import SOURCE_OPTIONS
 
 ALIASES: Final = {
     "nameServer": NAMESRV,
@@ -88,7 +87,17 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
         return self.stores.get(broker_name, self.stores.get(""))
 
 
-SOURCE_OPTION_NAMES: Final = tuple(name for options in TOPICS.values() for name in names_of(options))
+_NAMES: Final = """
+    subscribe subscribePattern assign subExpression filterType columns includeProperties decompress
+    startingOffsets endingOffsets startingTimestamp endingTimestamp startingOffsetsByTimestamp
+    endingOffsetsByTimestamp startingOffsetsByTimestampStrategy
+    maxOffsetsPerTrigger maxBytesPerTrigger minOffsetsPerTrigger maxTriggerDelay minPartitions
+    maxRecordsPerPartition pullBatchSize pullInFlight decodeRows storePath pushdown
+    failOnDataLoss retryTimeoutMs pullTimeoutMs fetchOffset.numRetries fetchOffset.retryIntervalMs
+    groupId commitOffsets groupIdPrefix
+"""
+"""In the order of docs/pipeline.md, which says what each of them means."""
+SOURCE_OPTION_NAMES: Final = (NAMESRV, *_NAMES.split(), *ACCESS_NAMES)
 _ENDS: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 
 
@@ -106,19 +115,15 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
             if values.text(name) is not None:
                 raise OptionError(f"option {name}", "is for batches; a stream has no end")
     retry_timeout_ms = values.integer("retryTimeoutMs", 60_000, least=0)
-    least, most = (
-        values.optional_integer("minOffsetsPerTrigger"),
-        values.optional_integer("maxOffsetsPerTrigger"),
-    )
+    least = values.optional_integer("minOffsetsPerTrigger")
+    most = values.optional_integer("maxOffsetsPerTrigger")
     if least is not None and most is not None and least > most:
         raise OptionError(
             "option minOffsetsPerTrigger",
             f"must be at most maxOffsetsPerTrigger, which is {most}, got {least}",
         )
     commits = values.choice("commitOffsets", "true" if group else "false", ("true", "false", "force"))
-    values.optional_flag(
-        "includeProperties"
-    )  # the schema is read from it and `columns` by `spark/sources/output_schema.py`
+    values.flag("includeProperties", False)  # the schema is made of it by `spark/sources/default_columns.py`
     filter_type = values.choice("filterType", "TAG", ("TAG", "SQL92"))
     strategy = values.choice("startingOffsetsByTimestampStrategy", "error", ("error", "latest"))
     return SourceOptions(

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.tables.planning import kafka_names, topic_options
+from pocketmq.pipeline.tables.planning import spelling, topic_options
 from pocketmq.pipeline.tables.planning.topic_options import matching_topics, read_source_options
 from pocketmq.protocol.message.topics import SYSTEM_TOPICS
 
@@ -102,8 +102,8 @@ def test_an_option_that_is_nearly_right_is_answered_in_a_short_line() -> None:
 
 def test_every_option_of_kafka_s_that_is_named_has_a_counterpart_that_exists() -> None:
     for known, others in (
-        (topic_options.SOURCE_OPTION_NAMES, kafka_names.SOURCE_OPTIONS),
-        (sink_options._NAMES, kafka_names.SINK_OPTIONS),
+        (topic_options.SOURCE_OPTION_NAMES, spelling.SOURCE_OPTIONS),
+        (sink_options._NAMES, spelling.SINK_OPTIONS),
     ):
         for other, here in others.items():
             if "column" not in here and "broker" not in here:
