@@ -22,8 +22,7 @@ from ...tables.brokers.range_reader import read_ranges_whole
 from ...tables.brokers.reachable import admin_client, check_reachable, master_addresses
 from ...tables.brokers.wait_log import Waiting, WaitLog
 from ...tables.files.consume_queues import UnitFiles, consumer_offsets
-from ...tables.files.log_files import log_files
-from ...tables.files.mapped_file import map_file
+from ...tables.files.log_files import log_files, map_file
 from ...tables.planning.option_values import names_in
 from ...tables.planning.positions import Queue
 from ...tables.planning.ranges import Range
@@ -135,10 +134,12 @@ async def _statistics(source: MessageInput, groups: list[str], notes: WaitLog) -
 
 async def _statistics_at(admin: AdminClient, address: str, groups: list[str]) -> list[Lag]:
     names = groups or [name for name in await admin.group_configs(address) if not is_internal_group(name)]
+    limit = asyncio.Semaphore(GROUPS_AT_ONCE)
 
     async def of_group(group: str) -> list[Lag]:
         try:
-            table = (await admin.consume_stats_at(address, group)).offset_table
+            async with limit:
+                table = (await admin.consume_stats_at(address, group)).offset_table
         except NotReachable:
             raise
         except ClientError as error:
@@ -147,24 +148,13 @@ async def _statistics_at(admin: AdminClient, address: str, groups: list[str]) ->
             return []  # a group that has no offsets here
         return [
             Lag(
-                group,
-                queue.topic,
-                queue.broker_name,
-                queue.queue_id,
-                place.consumer_offset,
-                place.broker_offset,
+                group, each.topic, each.broker_name, each.queue_id, place.consumer_offset, place.broker_offset
             )
-            for queue, place in table.items()
+            for each, place in table.items()
             if place.consumer_offset >= 0
         ]
 
-    limit = asyncio.Semaphore(GROUPS_AT_ONCE)
-
-    async def limited(group: str) -> list[Lag]:
-        async with limit:
-            return await of_group(group)
-
-    return [lag for lags in await gather_all(map(limited, names)) for lag in lags]
+    return [lag for lags in await gather_all(map(of_group, names)) for lag in lags]
 
 
 def _queue_of(lag: Lag) -> Queue:

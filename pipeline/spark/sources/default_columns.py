@@ -2,17 +2,14 @@
 little."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ...errors import OptionError
 from ...tables.planning.option_values import OptionValues, names_in
 from ...tables.planning.spelling import SOURCE_COLUMNS, kafka_hint
-from ...tables.records.columns import ALL, LEAN, LEAN_COLUMNS
+from ...tables.records.columns import ALL, LEAN, LEAN_COLUMNS, Columns
 
 
-def default_columns(
-    options: Mapping[str, str], columns: dict[str, tuple[str, Any]], always: Sequence[str] = ()
-) -> dict[str, tuple[str, Any]]:
+def default_columns(options: Mapping[str, str], columns: Columns, always: Sequence[str] = ()) -> Columns:
     """The columns that the option `columns` chooses, `lean`, `all`, or comma-separated names, in their fixed order.
 
     `includeProperties` adds or removes the map of properties. `always` is added to the lean columns. Spark asks for

@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 
 from ...errors import OptionError
 from ...tables.planning.spelling import SOURCE_COLUMNS, kafka_hint
-from ...tables.records.columns import check_names
+from ...tables.records.columns import Columns
 from ...tables.records.records import Records
 
 
@@ -19,12 +19,15 @@ class OutputSchema:
     task.
     """
 
-    def __init__(self, schema: StructType, columns: dict[str, tuple[str, Any]]) -> None:
-        fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
-        for name, _ in fields:
-            if name not in columns and (meant := kafka_hint(name, SOURCE_COLUMNS)):
+    def __init__(self, schema: StructType, columns: Columns) -> None:
+        self.names = [field.name for field in schema.fields]
+        for field in schema.fields:
+            name, kind = field.name, field.dataType.simpleString()
+            if name not in columns:
+                meant = kafka_hint(name, SOURCE_COLUMNS) or f"; the columns are {', '.join(columns)}"
                 raise OptionError(f"unknown column {name}", meant)
-        self.names = check_names(columns, fields)
+            if kind != columns[name][0]:
+                raise OptionError(f"column {name}", f"must be {columns[name][0]}, got {kind}")
         if len(set(self.names)) < len(self.names):
             raise OptionError("schema", f": names a column twice: {', '.join(self.names)}")
         self.arrow = to_arrow_schema(schema, timezone="UTC")

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from ...errors import OptionError
 from ...tables.planning.option_values import plain_options
 from ...tables.planning.spark_processes import in_worker
+from ...tables.records.columns import Columns
 from .filters import condition_of
 from .output_schema import OutputSchema
 
@@ -48,7 +49,7 @@ def read_paths(options: Mapping[str, Any]) -> tuple[dict[str, str] | None, dict[
 class TaskReader(DataSourceReader):
     """Reads a table of tasks; picklable."""
 
-    def __init__(self, table: Any, schema: StructType, columns: dict[str, tuple[str, Any]]) -> None:
+    def __init__(self, table: Any, schema: StructType, columns: Columns) -> None:
         self._table = table
         self._output = OutputSchema(schema, columns)
         self._condition: Any = None

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import OptionError
 from ..records.columns import TIMESTAMP
+from ..records.scans import Flags
 
 ROW: Final = "__row"
 _WORD: Final = re.compile(r"\w+")
@@ -90,10 +92,12 @@ def columns_in(condition: Any, names: Sequence[str]) -> list[str]:
     return [name for name in names if name in words]
 
 
-def rows_matching(condition: Any, batch: Any) -> Any:
-    """The numbers of the rows of a batch that meet the condition, as an Arrow array."""
+def rows_matching(condition: Any, batch: Any) -> Flags:
+    """Which rows of a batch meet the condition."""
     numbered = batch.append_column(ROW, pa.array(range(batch.num_rows), pa.int64()))
-    return numbered.filter(condition).column(ROW)
+    mask = np.zeros(batch.num_rows, dtype=np.bool_)
+    mask[np.asarray(numbered.filter(condition).column(ROW))] = True
+    return mask
 
 
 def possible_parts(condition: Any, schema: Any, guarantees: Sequence[Any]) -> list[int]:

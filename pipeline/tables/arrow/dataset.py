@@ -89,29 +89,23 @@ class TableScanner:
         self._condition = condition
         self._expressions = expressions
         self.dataset_schema = table.schema
-        self.projected_schema = _chosen(table.schema, names)
+        self.projected_schema = pa.schema([table.schema.field(name) for name in names])
         if expressions is not None:
             self.projected_schema = _computed(self.projected_schema.empty_table(), expressions).schema
 
     def to_reader(self) -> Any:
-        return pa.RecordBatchReader.from_batches(self.projected_schema, self._batches())
-
-    def to_batches(self) -> Iterator[Any]:
-        return self._batches()
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
 
     def to_table(self) -> Any:
         if self._names:
             return self.to_reader().read_all()
         # A table without columns has no rows, either: one column is read to count them.
-        return (
-            TableScanner(self._table, [_narrow_column(self.dataset_schema)], self._condition)
-            .to_table()
-            .select([])
-        )
+        counted = [_narrow_column(self.dataset_schema)]
+        return TableScanner(self._table, counted, self._condition).to_table().select([])
 
     def head(self, num_rows: int) -> Any:
         found, left = [], num_rows
-        for batch in self._batches():
+        for batch in self.to_batches():
             found.append(batch.slice(0, left))
             left -= found[-1].num_rows
             if left <= 0:
@@ -125,7 +119,7 @@ class TableScanner:
         names = [_narrow_column(self.dataset_schema)]
         return sum(batch.num_rows for batch in self._table.batches(names, self._condition))
 
-    def _batches(self) -> Iterator[Any]:
+    def to_batches(self) -> Iterator[Any]:
         names = [name for name in self.dataset_schema.names if name in set(self._names)]
         for batch in self._table.batches(names or [_narrow_column(self.dataset_schema)], self._condition):
             if self._expressions is None:
@@ -137,10 +131,6 @@ class TableScanner:
 def _computed(rows: Any, expressions: dict[str, Any]) -> Any:
     """A table of the expressions, which ends what it starts before it returns."""
     return ds.InMemoryDataset(rows).scanner(columns=expressions, use_threads=False).to_table()
-
-
-def _chosen(schema: Any, names: list[str]) -> Any:
-    return pa.schema([schema.field(name) for name in names])
 
 
 def _narrow_column(schema: Any) -> str:

@@ -4,8 +4,9 @@ A reader is read once, from its beginning to its end. A dataset can be asked aga
 Arrow datasets (DuckDB, Polars) tells it which columns and rows it needs.
 """
 
+import functools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -22,10 +23,11 @@ from ..records.columns import (
     RUN_COLUMNS,
     STATISTIC_COLUMNS,
     STORE_COLUMNS,
+    arrow_schema,
 )
 from .call_options import TOPIC_OPTIONS, check_names, check_store_options, in_words_of_call
 from .conditions import Moment, condition_of, timestamp
-from .tasks import Progress, SharedTable, TaskTable, joined
+from .tasks import Progress, SharedTable, Task, TaskTable, joined
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -190,14 +192,8 @@ def _table_of(
     path: str, table: str, cut: Any, options: dict[str, Any], *, url: str | None = None
 ) -> TaskTable:
     """With `url` the log is that of the store behind it, and `path` has copies of its queues and offsets."""
-    from .other_tables import (
-        CUT,
-        consume_queue_table,
-        consumer_offset_table,
-        runs_table,
-        statistics_table,
-    )
-    from .store_table import message_table, store_settings, topic_names
+    from .other_tables import CUT, plan_offsets, plan_runs, plan_statistics, plan_units
+    from .store_table import Cut, plan_messages, store_settings, topic_names
 
     if is_url(path):
         from .remote_store import RemoteStore
@@ -206,24 +202,25 @@ def _table_of(
             if options.get(name):
                 raise OptionError(name, "is for a folder: a URL is read without it")
 
-        def of_folder(folder: str) -> TaskTable:
-            return _table_of(
-                folder, table, cut or CUT, options, url=path
-            )  # tasks that read from elsewhere are larger
-
+        # Tasks that read from elsewhere are larger.
+        of_folder = functools.partial(_table_of, table=table, cut=cut or CUT, options=options, url=path)
         return TaskTable(of_folder("").schema, RemoteStore(path, of_folder).tasks)
+    plan: Callable[[Any], Sequence[Task]]
     if table == CONSUME_QUEUE:
-        return consume_queue_table(path, frozenset(topic_names(options.get("topics"))), url)
-    if table == CONSUMER_OFFSETS:
-        return consumer_offset_table(path, url)
-    checks_queues = options.get("check_queues", False)
-    own = {name: value for name, value in options.items() if name != "check_queues"}
-    settings = store_settings(path, **(own if url is None else {**own, "commit_log_path": url}))
-    if table == MESSAGES:
-        return message_table(settings, cut)
-    if table == RUNS:
-        return runs_table(settings, checks_queues=checks_queues, cut=cut or CUT)
-    return statistics_table(settings, cut or CUT)
+        plan = functools.partial(plan_units, path, frozenset(topic_names(options.get("topics"))), url)
+    elif table == CONSUMER_OFFSETS:
+        plan = functools.partial(plan_offsets, path, url)
+    else:
+        checks_queues = options.get("check_queues", False)
+        own = {name: value for name, value in options.items() if name != "check_queues"}
+        settings = store_settings(path, **(own if url is None else {**own, "commit_log_path": url}))
+        if table == MESSAGES:
+            plan = functools.partial(plan_messages, settings, cut or Cut())
+        elif table == RUNS:
+            plan = functools.partial(plan_runs, settings, cut or CUT, checks_queues)
+        else:
+            plan = functools.partial(plan_statistics, settings, cut or CUT)
+    return TaskTable(arrow_schema(STORE_TABLES[table]), plan)
 
 
 def topic_table(

@@ -4,6 +4,7 @@ The consume queues and the offsets, which planning needs, are copied once, when 
 the log from the URL, each its part. The copies are those of one moment: later messages are not read.
 """
 
+import functools
 import shutil
 import tempfile
 import weakref
@@ -24,26 +25,23 @@ class RemoteStore:
     def __init__(self, url: str, of_folder: Callable[[str], TaskTable]) -> None:
         self._url = url
         self._of_folder = of_folder
-        self._folder: Path | None = None
 
     def tasks(self, condition: Any) -> Sequence[Task]:
         """Those of the table. `PathError` if there is no store behind the URL."""
-        return self._of_folder(str(self._copies())).tasks(condition)
+        return self._of_folder(str(self._copies)).tasks(condition)
 
+    @functools.cached_property
     def _copies(self) -> Path:
         """The folder, which is removed with this object."""
-        if self._folder is None:
-            location = location_of(self._url)
-            folder = Path(tempfile.mkdtemp(prefix="pocketmq-plan-"))
-            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-            try:
-                log_files(self._url)  # is there a store?
-                (folder / "commitlog").mkdir()
-                for name in location.sizes("consumequeue"):
-                    location.copy(name, folder)
-                if OFFSETS in location.sizes("config"):
-                    location.copy(OFFSETS, folder)
-            except OSError as error:  # of the file system behind the URL
-                raise PathError(PATH, f"{location.url} cannot be read: {error}") from error
-            self._folder = folder
-        return self._folder
+        location = location_of(self._url)
+        folder = Path(tempfile.mkdtemp(prefix="pocketmq-plan-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        try:
+            log_files(self._url)  # is there a store?
+            (folder / "commitlog").mkdir()
+            for name in {*location.sizes("consumequeue"), *location.sizes("config").keys() & {OFFSETS}}:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(location.read(name))
+        except OSError as error:  # of the file system behind the URL
+            raise PathError(PATH, f"{location.url} cannot be read: {error}") from error
+        return folder

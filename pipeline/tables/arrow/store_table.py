@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pocketmq.protocol.message.record import MIN_RECORD_BYTES
@@ -31,6 +30,7 @@ from ..files.log_files import (
     splits_after,
 )
 from ..files.queue_index import FoundRecords, find_by_queues, find_uncovered, read_found
+from ..files.run_statuses import OK
 from ..files.scan import (
     FAIL,
     HOW_TO_GO_ON,
@@ -41,13 +41,13 @@ from ..files.scan import (
     scan_log,
     scan_queue,
 )
-from ..files.store_rows import column_of, hole_after
 from ..planning.option_values import names_in
 from ..records.boundaries import find_record
 from ..records.columns import STORE_COLUMNS, TIMESTAMP, arrow_schema
 from ..records.records import scan
+from ..records.slices import repeated
 from .conditions import columns_in, possible_parts, rows_matching, topics_wanted
-from .tasks import Task, TaskTable
+from .tasks import Task
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -57,6 +57,8 @@ CLOCK_SLACK_MS: Final = 60_000
 MIN_UNITS: Final = 1000
 """Units of a task by queue: fewer take less time than Spark needs to start a task."""
 ON_CORRUPT: Final = (FAIL, SKIP, REPORT)
+MISSING: Final = "missing"
+"""The status of a hole between two files of the log."""
 
 
 class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,12 +104,6 @@ class Cut(msgspec.Struct, frozen=True):
     by_queue: bool = False
 
 
-def message_table(settings: StoreSettings, cut: Cut | None = None) -> TaskTable:
-    """The messages of the store of one broker."""
-    schema = arrow_schema(STORE_COLUMNS, list(STORE_COLUMNS))
-    return TaskTable(schema, functools.partial(plan_store, settings, cut or Cut(), schema))
-
-
 def store_settings(
     root: str,
     *,
@@ -145,10 +141,10 @@ def topic_names(topics: Sequence[str] | str | None) -> list[str]:
     return names
 
 
-def plan_store(settings: StoreSettings, cut: Cut, schema: Any, condition: Any) -> list[Task]:
+def plan_messages(settings: StoreSettings, cut: Cut, condition: Any) -> list[Task]:
     """The tasks of one store, in the order of its log, or of its queues. `PathError` for a folder without these,
     `CorruptStoreError` for a hole that must fail."""
-    files = log_files(settings.log_folder)
+    files, schema = log_files(settings.log_folder), arrow_schema(STORE_COLUMNS)
     if cut.by_queue and files and not settings.queues_root().is_dir():
         raise PathError(PATH, f"{settings.queues_root()} is not a folder; driver=commitlog reads without it")
     queues = queue_splits(settings.queues_root(), frozenset())
@@ -182,7 +178,7 @@ def plan_store(settings: StoreSettings, cut: Cut, schema: Any, condition: Any) -
         if found is not None:
             tasks = [*_units_tasks(settings, found), *rest]
     tasks = _possible(tasks, condition, schema)
-    holes = (functools.partial(_scan_hole, file) for file in find_holes(settings, files))
+    holes = (functools.partial(iter, (hole,)) for hole in find_holes(settings, files))
     return [*map(ScanTask, holes), *tasks]
 
 
@@ -194,8 +190,8 @@ def _rows_of_a_split(files: list[LogFile], queues: list[QueueSplit], known_end: 
     return max(split_bytes // mean, MIN_UNITS)
 
 
-def find_holes(settings: StoreSettings, files: list[LogFile]) -> list[LogFile]:
-    """The files after which bytes are missing, which the scan of no file would notice; none unless they are reported.
+def find_holes(settings: StoreSettings, files: list[LogFile]) -> list[ScannedRecords]:
+    """The bytes missing after some files, which the scan of no file would notice; none unless they are reported.
 
     `CorruptStoreError` if damage must fail.
     """
@@ -206,7 +202,9 @@ def find_holes(settings: StoreSettings, files: list[LogFile]) -> list[LogFile]:
             raise CorruptStoreError(damage, HOW_TO_GO_ON)
         if on_corrupt == SKIP:
             _log.warning("skipped: %s", damage)
-    return [file for file, _ in holes] if on_corrupt == REPORT else []
+    if on_corrupt != REPORT:
+        return []
+    return [ScannedRecords(file, bad_position=file.base + file.size, bad_status=MISSING) for file, _ in holes]
 
 
 def _possible(tasks: list[Task], condition: Any, schema: Any) -> list[Task]:
@@ -286,29 +284,30 @@ def _scan_queue(settings: StoreSettings, split: QueueSplit) -> Iterator[ScannedR
     return scan_queue(split, files, settings.scan)
 
 
-def _scan_hole(file: LogFile) -> Iterator[ScannedRecords]:
-    """The missing bytes after a file, as a row."""
-    yield hole_after(file)
-
-
 def _batches(found: Iterator[ScannedRecords], names: Sequence[str], condition: Any) -> Iterator[Any]:
     schema = arrow_schema(STORE_COLUMNS, names)
     tested = [] if condition is None else columns_in(condition, list(STORE_COLUMNS))
     of_condition = arrow_schema(STORE_COLUMNS, tested)
     for each in found:
         if condition is not None:
-            few = pa.RecordBatch.from_arrays([column_of(each, name) for name in tested], schema=of_condition)
-            rows = rows_matching(condition, few)
-            if not len(rows):
+            few = pa.RecordBatch.from_arrays([_column(each, name) for name in tested], schema=of_condition)
+            mask = rows_matching(condition, few)
+            if not mask.any():
                 continue
-            each = _only(each, rows)
-        yield pa.RecordBatch.from_arrays([column_of(each, name) for name in names], schema=schema)
+            if each.records is not None and not mask.all():
+                statuses = None if each.statuses is None else each.statuses.filter(pa.array(mask))
+                each = ScannedRecords(each.file, each.base, each.records.only(mask), statuses)
+        yield pa.RecordBatch.from_arrays([_column(each, name) for name in names], schema=schema)
 
 
-def _only(found: ScannedRecords, rows: Any) -> ScannedRecords:
-    if found.records is None or len(rows) == len(found.records):
-        return found
-    mask = np.zeros(len(found.records), dtype=np.bool_)
-    mask[np.asarray(rows)] = True
-    statuses = None if found.statuses is None else found.statuses.take(rows)
-    return ScannedRecords(found.file, found.base, found.records.only(mask), statuses)
+def _column(found: ScannedRecords, name: str) -> Any:
+    """One column of records with their file and status. A row that stands for damage is null but for its place."""
+    if found.records is None:
+        values = {"file": found.file.path, "physicalOffset": found.bad_position, "status": found.bad_status}
+        return pa.array([values.get(name)], type=STORE_COLUMNS[name][1])
+    count = len(found.records)
+    if name == "file":
+        return repeated(found.file.path, count)
+    if name == "status":
+        return repeated(OK, count) if found.statuses is None else found.statuses
+    return found.records.column(name)

@@ -111,7 +111,6 @@ def read_tasks(
 def _of_tasks(
     tasks: Sequence[Task], names: Sequence[str], condition: Any, threads: int
 ) -> Generator[Iterable[Any]]:
-    """The batches of each task."""
     if threads <= 1 or len(tasks) <= 1:
         for task in tasks:
             yield task.batches(names, condition)
@@ -120,14 +119,10 @@ def _of_tasks(
     try:
         ahead: deque[Future[list[Any]]] = deque()
         for task in tasks:
-            ahead.append(pool.submit(_rows_of, task, names, condition))
+            ahead.append(pool.submit(lambda task: list(task.batches(names, condition)), task))
             if len(ahead) > threads:
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _rows_of(task: Task, names: Sequence[str], condition: Any) -> list[Any]:
-    return list(task.batches(names, condition))

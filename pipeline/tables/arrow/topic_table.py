@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,7 +22,6 @@ from ..brokers.read_planner import Planner
 from ..planning.ranges import Range
 from ..planning.topic_options import ReadBound, SourceOptions
 from ..records.columns import MESSAGE_COLUMNS, arrow_schema
-from ..records.records import Records
 from .call_options import in_words_of_call
 from .conditions import columns_in, possible_parts, rows_matching
 from .tasks import Progress
@@ -39,7 +37,7 @@ class TopicTable:
     progress: Progress | None = None
 
     def __init__(self, options: SourceOptions) -> None:
-        self.schema = arrow_schema(MESSAGE_COLUMNS, list(MESSAGE_COLUMNS))
+        self.schema = arrow_schema(MESSAGE_COLUMNS)
         self._options = options
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
@@ -49,18 +47,19 @@ class TopicTable:
             pull.wait_for_plan()
         return _Rows(pull)
 
-    def _ranges(self, client: BrokerClient, condition: Any) -> list[Range]:
-        return narrow(Planner(client, self._options).batch(), condition, self.schema)
-
     def _batches(self, client: BrokerClient, names: Sequence[str], condition: Any) -> Iterator[Any]:
-        ranges = self._ranges(client, condition)
+        ranges = narrow(Planner(client, self._options).batch(), condition, self.schema)
         yield None  # planned
         schema = arrow_schema(MESSAGE_COLUMNS, names)
-        tested = [] if condition is None else columns_in(condition, list(MESSAGE_COLUMNS))
+        tested = [] if condition is None else columns_in(condition, list(MESSAGE_COLUMNS)) or ["queueId"]
+        of_condition = arrow_schema(MESSAGE_COLUMNS, tested)
         size, done = sum(part.size for part in ranges), 0
         for part in ranges:
             for records in RangeReader(client, part, self._options).batches():
-                chosen = records if condition is None else _matching(records, tested, condition)
+                chosen = records
+                if condition is not None:
+                    few = pa.RecordBatch.from_arrays(records.columns(tested), schema=of_condition)
+                    chosen = records.only(rows_matching(condition, few))
                 if self.progress is not None and len(records):
                     self.progress((done + int(records.queue_offsets[-1]) + 1 - part.lo) / size)
                 if len(chosen):
@@ -100,16 +99,6 @@ def _queue_guarantee(part: Range) -> Any:
         & (pc.field("brokerName") == queue_of.broker_name)
         & (pc.field("queueId") == pa.scalar(queue_of.queue_id, pa.int32()))
     )
-
-
-def _matching(records: Records, tested: Sequence[str], condition: Any) -> Records:
-    few = pa.RecordBatch.from_arrays(records.columns(tested), schema=arrow_schema(MESSAGE_COLUMNS, tested))
-    rows = rows_matching(condition, few)
-    if len(rows) == len(records):
-        return records
-    mask = np.zeros(len(records), dtype=np.bool_)
-    mask[np.asarray(rows)] = True
-    return records.only(mask)
 
 
 def between_times(options: SourceOptions, since_ms: int | None, until_ms: int | None) -> SourceOptions:
@@ -159,12 +148,10 @@ class _Pull:
     def wait_for_plan(self) -> None:
         """Wait for the answers of the brokers; raises the error if there is one."""
         try:
-            first = self._ready.get()
-        except BaseException:  # Ctrl-C
+            self.next_batch()
+        except BaseException:  # also Ctrl-C
             self.close()
             raise
-        if isinstance(first, BaseException):
-            raise first
 
     def next_batch(self) -> Any:
         """The next batch; None at the end. Raises the error of the thread."""

@@ -106,10 +106,10 @@ def scan_statistics(
             pieces = [_summed(pa.concat_tables(pieces), groups, kinds)]
             rows = pieces[0].num_rows
             if rows > MAX_GROUPS // 2:
-                yield from _statistics(pieces.pop())
+                yield _statistics(pieces.pop())
                 rows = 0
     if pieces:
-        yield from _statistics(_summed(pa.concat_tables(pieces), groups, kinds))
+        yield _statistics(_summed(pa.concat_tables(pieces), groups, kinds))
 
 
 def _counted(records: Records, groups: Sequence[str], kinds: Mapping[str, str]) -> Any:
@@ -172,14 +172,14 @@ def _summed(rows: Any, groups: Sequence[str], kinds: Mapping[str, str]) -> Any:
     return renamed.select([*groups, *kinds])
 
 
-def _statistics(rows: Any) -> Iterator[Any]:
+def _statistics(rows: Any) -> Any:
     arrays = []
     for name, (_, kind) in STATISTIC_COLUMNS.items():
         if name not in rows.column_names:
             arrays.append(pa.nulls(rows.num_rows, kind))
-        elif name in _TO_MICROSECONDS:
-            microseconds = pc.multiply(rows.column(name), _TO_MICROSECONDS[name])
-            arrays.append(microseconds.combine_chunks().cast(kind))
-        else:
-            arrays.append(rows.column(name).combine_chunks().cast(kind))
-    yield pa.RecordBatch.from_arrays(arrays, names=list(STATISTIC_COLUMNS))
+            continue
+        column = rows.column(name)
+        if name in _TO_MICROSECONDS:
+            column = pc.multiply(column, _TO_MICROSECONDS[name])
+        arrays.append(column.combine_chunks().cast(kind))
+    return pa.RecordBatch.from_arrays(arrays, names=list(STATISTIC_COLUMNS))

@@ -18,7 +18,7 @@ from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.text.fastjson import loads
 
 from ...errors import PATH, CorruptStoreError, PathError
-from .mapped_file import FILE_NAME, data_end
+from .log_files import FILE_NAME, data_end
 
 UNIT: Final = np.dtype([("position", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 assert UNIT.itemsize == 20

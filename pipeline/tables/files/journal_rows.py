@@ -28,7 +28,7 @@ from pocketmq.protocol.requests.names import request_name
 
 from ...errors import PATH, JournalError, OptionError, PathError
 from ..records.columns import JOURNAL_COLUMNS, STRING_MAP, TIMESTAMP
-from .mapped_file import map_file
+from .log_files import map_file
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -117,12 +117,8 @@ def _row(entry: Entry) -> dict[str, Any]:
         return {"kind": "closed", "time": entry.at_ns, "connection": entry.connection}
     if isinstance(entry, Pushed):
         row = {"kind": "pushed", "time": entry.at_ns, "connection": entry.connection, "code": entry.code}
-        named = {
-            "request": request_name(entry.code),
-            "clientId": entry.client_id,
-            "bodyBytes": entry.body_bytes,
-        }
-        return {**row, **named, "fields": entry.fields, **_group_topic_queue(entry.code, entry.fields or {})}
+        row |= {"request": request_name(entry.code), "clientId": entry.client_id, "fields": entry.fields}
+        return {**row, "bodyBytes": entry.body_bytes, **_group_topic_queue(entry.code, entry.fields or {})}
     assert isinstance(entry, Dropped)
     return {"kind": "dropped", "time": entry.at_ns, "count": entry.count}
 

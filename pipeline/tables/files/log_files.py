@@ -9,7 +9,11 @@ The format is drawn in `store/FORMAT.md`. A file of a folder is mapped as a whol
                            ^ base of the window        ^ the next record      after a split until a record begins
 """
 
+import errno
 import itertools
+import mmap
+import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,11 +23,12 @@ import msgspec
 from ...errors import PATH, PathError
 from ..records.boundaries import find_record
 from .locations import is_url
-from .mapped_file import FILE_NAME, data_end, map_file
 
 if TYPE_CHECKING:
     from ..records.slices import Ints
 
+FILE_NAME: Final = re.compile(r"\d{20}")
+"""Files of a log or a queue are named by the position of their first byte."""
 MAX_SPLITS: Final = 10_000
 """Tasks of one scan: Spark keeps each of them in the driver, and starts some twenty in a second."""
 SMALL_TAIL: Final = 1 << 20
@@ -59,6 +64,29 @@ class LogWindow(msgspec.Struct, frozen=True):
     file: LogFile
     data: memoryview
     base: int
+
+
+def map_file(path: str) -> memoryview:
+    """The bytes of a file, read-only. Pages are read from the disk when they are touched."""
+    with open(path, "rb") as file:
+        try:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except ValueError:  # an empty file cannot be mapped
+            return memoryview(b"")
+
+
+def data_end(path: str, begin: int = 0) -> int:
+    """Where the last byte ends that the file system stores, at or after `begin`: after it are only zeros.
+
+    The file's size if the file system does not report holes.
+    """
+    with open(path, "rb") as file:
+        end = begin
+        try:
+            while True:
+                end = os.lseek(file.fileno(), os.lseek(file.fileno(), end, os.SEEK_DATA), os.SEEK_HOLE)
+        except OSError as error:
+            return end if error.errno == errno.ENXIO else os.fstat(file.fileno()).st_size
 
 
 def log_files(folder: str | Path) -> list[LogFile]:

@@ -13,7 +13,7 @@ topic have a status of their own, and `jobs/answers/audit.py` decides.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ from .runs import RUN, Runs, RunTable
 from .store_topics import configured_topics
 
 _Units = npt.NDArray[Any]
+_FINDINGS: Final = (NO_RECORD, OTHER_RECORD, OTHER_SIZE)
+_NO_RECORD, _OTHER_RECORD, _OTHER_SIZE, _NOTHING = range(4)
+"""What was found of a unit, as a number."""
 
 
 class QueueFiles:
@@ -40,13 +43,11 @@ class QueueFiles:
         self._files: dict[tuple[str, int], UnitFiles] = {}
         self._firsts: dict[tuple[str, int], tuple[int, int] | None] = {}
         self._begins: dict[str, int] = {}
-        self._topics: dict[str, bool] = {}
 
     def has_topic(self, topic: str) -> bool:
-        """Whether the topic has a folder of queues."""
-        if topic not in self._topics:
-            self._topics[topic] = _is_plain_name(topic) and (self._root / topic).is_dir()
-        return self._topics[topic]
+        """Whether the topic has a folder of queues. A damaged record may hold any text as its topic."""
+        is_plain_name = topic not in ("", ".", "..") and "/" not in topic and "\0" not in topic
+        return is_plain_name and (self._root / topic).is_dir()
 
     def units(self, topic: str, queue_id: int, lo: int, hi: int) -> _Units:
         """Units [lo, hi) of a queue; those that no file has are zeros."""
@@ -84,20 +85,14 @@ class QueueFiles:
         return self._files[queue]
 
 
-def _is_plain_name(topic: str) -> bool:
-    """Whether a topic can be the name of one folder: a damaged record may hold any text."""
-    return bool(topic) and "/" not in topic and "\0" not in topic and topic not in (".", "..")
-
-
 class RecordCheck:
     """Compares records with their units. What does not match becomes runs with a status."""
 
     def __init__(self, root: str, table: RunTable, known_end: int) -> None:
         self._files = QueueFiles(Path(root) / "consumequeue")
         self._topics = configured_topics(root)
-        self._has_queues = (
-            Path(root) / "consumequeue"
-        ).is_dir()  # without it, queues are lost, not topics deleted
+        # Without the folder, queues are lost, not topics deleted.
+        self._has_queues = (Path(root) / "consumequeue").is_dir()
         self._table = table
         self._known_end = known_end
 
@@ -191,68 +186,58 @@ def check_units(split: QueueSplit, log_folder: str) -> Iterator[Any]:
     window: LogWindow | None = None
     for lo, batch in unit_batches(split):
         checked = _CheckedUnits(split, lo, batch, begin)
-        for file in files_at(files, checked.open_positions()):
+        for file in files_at(files, checked.positions[checked.found == _NO_RECORD]):
             window = checked.compare(file, window)
-        for status, runs in checked.findings():
-            runs["key"] = table.key(status, split.topic, split.queue_id)
-            table.add(runs)
+        for number, status in enumerate(_FINDINGS):
+            rows = np.flatnonzero(checked.found == number)
+            if len(rows):
+                runs = checked.runs(rows)
+                runs["key"] = table.key(status, split.topic, split.queue_id)
+                table.add(runs)
         yield from table.full()
     yield from table.rest()
 
 
 class _CheckedUnits:
-    """Some units of a queue, and which of them have been found to match or not."""
+    """Some units of a queue, and what was found of each, as a number: no record, until its file was looked at."""
 
     def __init__(self, split: QueueSplit, lo: int, batch: _Units, log_begin: int) -> None:
         self._split = split
-        self._positions: Ints = batch["position"].astype(np.int64)
+        self._lo = lo
         self._sizes: Ints = batch["size"].astype(np.int64)
-        self._offsets = np.arange(lo, lo + len(batch), dtype=np.int64)
-        self._is_open: Flags = are_records(batch) & (self._positions >= log_begin)
-        self._is_other = np.zeros(len(batch), dtype=np.bool_)
-        self._is_other_size = np.zeros(len(batch), dtype=np.bool_)
-
-    def open_positions(self) -> Ints:
-        """The log positions of the units that are not compared yet."""
-        return self._positions[self._is_open]
+        self.positions: Ints = batch["position"].astype(np.int64)
+        is_in_log = are_records(batch) & (self.positions >= log_begin)
+        self.found = np.where(is_in_log, np.int8(_NO_RECORD), np.int8(_NOTHING))
 
     def compare(self, file: LogFile, window: LogWindow | None) -> LogWindow | None:
         """Compare the units that point into this file. Returns the window of the file that was mapped last."""
-        rows = np.flatnonzero(
-            self._is_open & (self._positions >= file.base) & (self._positions < file.base + file.size)
-        )
+        in_file = (self.positions >= file.base) & (self.positions < file.base + file.size)
+        rows = np.flatnonzero(in_file & (self.found == _NO_RECORD))
         if not len(rows):
             return window
         try:
             window = log_window(file, before=window)
         except FileNotFoundError:  # deleted since planning, and so are its records
-            self._is_open[rows] = False
+            self.found[rows] = _NOTHING
             return window
-        records = records_at(window.data, self._positions[rows] - file.base, self._sizes[rows])
-        is_record = (records.sizes > 0) & (records.head("physicalOffset") == self._positions[rows])
+        records = records_at(window.data, self.positions[rows] - file.base, self._sizes[rows])
+        is_record = (records.sizes > 0) & (records.head("physicalOffset") == self.positions[rows])
         rows, records = rows[is_record], records.only(is_record)
-        self._is_open[rows] = False
         is_own = (records.head("queueId") == self._split.queue_id) & (
-            records.queue_offsets == self._offsets[rows]
+            records.queue_offsets == rows + self._lo
         )
-        self._is_other_size[rows] = is_own & (records.sizes != self._sizes[rows])
+        is_other_size = is_own & (records.sizes != self._sizes[rows])
+        self.found[rows] = np.where(is_other_size, _OTHER_SIZE, _NOTHING)
         if not is_own.all():  # a record of another topic may have units in several queues
             of_topic = np.asarray(pc.equal(records.only(~is_own).topics(), self._split.topic))
-            self._is_other[rows[~is_own][of_topic]] = True
+            self.found[rows[~is_own][of_topic]] = _OTHER_RECORD
         return window
 
-    def findings(self) -> Iterator[tuple[str, Runs]]:
-        """(status, one run for each unit) of what does not match."""
-        for status, mask in (
-            (NO_RECORD, self._is_open),
-            (OTHER_RECORD, self._is_other),
-            (OTHER_SIZE, self._is_other_size),
-        ):
-            rows = np.flatnonzero(mask)
-            if len(rows):
-                runs = np.zeros(len(rows), dtype=RUN)
-                runs["firstOffset"] = runs["lastOffset"] = self._offsets[rows]
-                runs["firstPosition"] = runs["lastPosition"] = self._positions[rows]
-                runs["records"] = 1
-                runs["bytes"] = self._sizes[rows]
-                yield status, runs
+    def runs(self, rows: Ints) -> Runs:
+        """One run for each of these units, without its key."""
+        runs = np.zeros(len(rows), dtype=RUN)
+        runs["firstOffset"] = runs["lastOffset"] = rows + self._lo
+        runs["firstPosition"] = runs["lastPosition"] = self.positions[rows]
+        runs["records"] = 1
+        runs["bytes"] = self._sizes[rows]
+        return runs

@@ -8,7 +8,6 @@ So what a task needs of a location given as a URL is read into memory, with plai
 """
 
 import functools
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -61,12 +60,6 @@ class Location:
         with self._files.open_input_file(f"{self._root}/{name}") as file:
             stop = file.size() if end is None else end
             return bytes(file.read_at(stop - begin, begin))
-
-    def copy(self, name: str, folder: Path) -> None:
-        """Copy a file into a folder, under its relative path."""
-        target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(self.read(name))
 
 
 @functools.lru_cache(maxsize=16)

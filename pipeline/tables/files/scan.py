@@ -13,6 +13,7 @@ happens with damage:
 Memory is limited to one batch of decoded columns; the file itself is mapped.
 """
 
+import functools
 import logging
 from collections.abc import Iterator
 from typing import Any, Final
@@ -25,8 +26,7 @@ from pocketmq.protocol.message.record import MIN_RECORD_BYTES
 from ...errors import CorruptStoreError
 from ..records.boundaries import AT_END, BAD_MAGIC, BAD_SIZE, find_record, why_none
 from ..records.records import Records, records_at, scan
-from ..records.scans import ANYWHERE
-from ..records.slices import Ints
+from ..records.slices import Ints, batch_slices
 from .consume_queues import PRE_BLANK, QueueSplit, unit_batches
 from .log_files import LogFile, LogSplit, LogWindow, files_at, log_window, split_window
 from .run_statuses import OK
@@ -75,12 +75,13 @@ def scan_log(split: LogSplit, options: ScanOptions) -> Iterator[ScannedRecords]:
     position = file.base + split.begin - base
     if split.begin > 0:
         position = find_record(data, position, end, base)
+    read = functools.partial(scan, data, most=options.decode_rows, broker_name=options.broker_name)
     while position < end:
         batch_end = min(end, position + BATCH_BYTES)
-        records = _scan(data, position, batch_end, options, base, options.verifies_crc)
+        records = read(position, batch_end, base, check_crc=options.verifies_crc)
         is_sound = len(records) > 0
         if not is_sound:  # the first of them is whole at best: those from it on are looked at one by one
-            records = _scan(data, position, batch_end, options)
+            records = read(position, batch_end)
         if len(records):
             position = int(records.starts[-1] + records.sizes[-1])
             records = _wanted(records, options)
@@ -99,25 +100,6 @@ def scan_log(split: LogSplit, options: ScanOptions) -> Iterator[ScannedRecords]:
         position = following
 
 
-def _scan(
-    data: memoryview,
-    position: int,
-    end: int,
-    options: ScanOptions,
-    base: int = ANYWHERE,
-    check_crc: bool = False,
-) -> Records:
-    return scan(
-        data,
-        position,
-        end,
-        base,
-        most=options.decode_rows,
-        check_crc=check_crc,
-        broker_name=options.broker_name,
-    )
-
-
 def scan_queue(split: QueueSplit, files: list[LogFile], options: ScanOptions) -> Iterator[ScannedRecords]:
     """The records that the units of a queue point at, in the order of the queue, without those whose log file was
     deleted."""
@@ -126,7 +108,8 @@ def scan_queue(split: QueueSplit, files: list[LogFile], options: ScanOptions) ->
         positions = block["position"].astype(np.int64)
         sizes = block["size"].astype(np.int64)
         sizes[(sizes < 0) | (sizes >= PRE_BLANK)] = 0
-        for rows in batch_rows(sizes, options.decode_rows):
+        for first, stop in batch_slices(sizes, options.decode_rows, BATCH_BYTES):
+            rows = slice(first, stop)
             for file in files_at(files, positions[rows]):
                 in_file = (positions[rows] >= file.base) & (positions[rows] < file.base + file.size)
                 in_file &= sizes[rows] > 0
@@ -134,18 +117,6 @@ def scan_queue(split: QueueSplit, files: list[LogFile], options: ScanOptions) ->
                     window = log_window(file, before=window)
                     found = positions[rows][in_file], sizes[rows][in_file]
                     yield from records_at_units(window, *found, options)
-
-
-def batch_rows(sizes: Ints, rows: int) -> Iterator[slice]:
-    """Units in pieces of at most `rows`, of about `BATCH_BYTES` together; at least one."""
-    ends = np.cumsum(sizes)
-    first, count = 0, len(sizes)
-    while first < count:
-        before = int(ends[first - 1]) if first else 0
-        stop = min(first + rows, int(np.searchsorted(ends, before + BATCH_BYTES, side="right")))
-        stop = min(max(stop, first + 1), count)
-        yield slice(first, stop)
-        first = stop
 
 
 def records_at_units(

@@ -18,14 +18,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.record import MAX_PROPERTIES_BYTES
 
 from ...errors import OptionError
-from .slices import hexadecimal
+from .slices import batch_slices, hexadecimal
 
 RESERVED: Final = frozenset(
     value
@@ -221,17 +220,3 @@ def requests(encoded: Any, max_rows: int, max_bytes: int) -> Iterator[tuple[int,
     for first, stop in batch_slices(sizes, max_rows, max_bytes):
         is_too_long = stop - first == 1 and sizes[first] > max_bytes
         yield first, stop, None if is_too_long else data[edges[first] : edges[stop]]
-
-
-def batch_slices(sizes: npt.NDArray[np.int64], max_rows: int, max_bytes: int) -> list[tuple[int, int]]:
-    """Rows [i, j) of each batch: as many as both limits allow, at least one."""
-    ends = np.cumsum(sizes)
-    cuts = []
-    row, count = 0, len(sizes)
-    while row < count:
-        before = int(ends[row - 1]) if row else 0
-        last = int(np.searchsorted(ends, before + max_bytes, side="right"))
-        stop = max(row + 1, min(last, row + max_rows, count))
-        cuts.append((row, stop))
-        row = stop
-    return cuts

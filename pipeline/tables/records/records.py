@@ -61,13 +61,10 @@ def records_at(data: Any, starts: Ints, sizes: Ints, *, broker_name: str | None 
 
     `sizes` are what is expected.
     """
-    if not len(starts) or not len(data):
-        return Records(
-            data, np.zeros((len(starts), len(COLUMNS)), dtype=np.int64), [], broker_name=broker_name
-        )
-    room = np.empty((len(starts), len(COLUMNS)), dtype=np.int64)
-    starts, sizes = (np.ascontiguousarray(numbers, dtype=np.int64) for numbers in (starts, sizes))
-    _, topics = read_records_at(data, starts, sizes, room)
+    room, topics = np.zeros((len(starts), len(COLUMNS)), dtype=np.int64), list[bytes]()
+    if len(starts) and len(data):
+        starts, sizes = (np.ascontiguousarray(numbers, dtype=np.int64) for numbers in (starts, sizes))
+        _, topics = read_records_at(data, starts, sizes, room)
     return Records(data, room, topics, broker_name=broker_name)
 
 
@@ -114,7 +111,6 @@ class Records:
     # -- numbers
 
     def _scanned(self, name: str) -> Ints:
-        """One of the numbers that the scan has read."""
         return np.ascontiguousarray(self._numbers[:, COLUMNS.index(name)])
 
     @cached_property
@@ -163,29 +159,15 @@ class Records:
     def _has_long_hosts(self) -> bool:
         return bool((self._sys_flags & (BORN_HOST_IPV6 | STORE_HOST_IPV6)).any())
 
-    @cached_property
-    def _born_widths(self) -> Ints:
-        return np.where(self._sys_flags & BORN_HOST_IPV6, IPV6_HOST_BYTES, IPV4_HOST_BYTES)
-
-    @cached_property
-    def _store_widths(self) -> Ints:
-        return np.where(self._sys_flags & STORE_HOST_IPV6, IPV6_HOST_BYTES, IPV4_HOST_BYTES)
-
     def _position(self, name: str) -> Ints:
         """The position of a field of the head in each record; hosts before it may be IPv6."""
         position = self.starts + AT[name]
-        if self._has_long_hosts:
-            if AT[name] > AT["bornHost"]:
-                position += self._born_widths - IPV4_HOST_BYTES
-            if AT[name] > AT["storeHost"]:
-                position += self._store_widths - IPV4_HOST_BYTES
+        for host in ("bornHost", "storeHost"):
+            if self._has_long_hosts and AT[name] > AT[host]:
+                position += self._has_long(host) * (IPV6_HOST_BYTES - IPV4_HOST_BYTES)
         return position
 
     # -- texts
-
-    def bytes_between(self, bounds: tuple[Ints, Ints]) -> Any:
-        """The bytes between the bounds, which must rise, as a binary array."""
-        return slices(self.bytes, *bounds, pa.binary())
 
     @cached_property
     def properties(self) -> Properties:
@@ -196,7 +178,7 @@ class Records:
 
         A body that cannot be decompressed stays as it is.
         """
-        bodies = self.bytes_between(self.body_bounds)
+        bodies = slices(self.bytes, *self.body_bounds, pa.binary())
         is_compressed = (self._sys_flags & COMPRESSED) != 0
         if not self._wants_decompression or not is_compressed.any():
             return bodies
@@ -314,7 +296,6 @@ def _host_text(packed: bytes) -> str:
 
 
 def _number(name: str) -> Callable[[Records], Any]:
-    """A number of the head."""
     return lambda records: pa.array(records.head(name))
 
 

@@ -191,15 +191,10 @@ def _read_numbers(raw: npt.NDArray[np.uint8], starts: Ints, room: Ints) -> Flags
     good &= (topic_bytes >= 0) & (topic_end + 2 <= ends)
     topic_end[~good] = HEAD.itemsize
     good &= topic_end + 2 + numbers_at(raw, topic_end, ">i2") == ends
-    for column, name in enumerate(COLUMNS[1:6], 1):
-        room[:, column] = heads[name]
-    for column, values in enumerate(
-        (
-            numbers_at(raw, at + AT["storeTimestamp"] + born, ">i8"),
-            *(body_at, body_end, body_end + width, topic_end),
-        ),
-        6,
-    ):
+    of_head = (heads[name] for name in COLUMNS[1:6])
+    stored_at = numbers_at(raw, at + AT["storeTimestamp"] + born, ">i8")
+    places = (body_at, body_end, body_end + width, topic_end)
+    for column, values in enumerate((*of_head, stored_at, *places), 1):
         room[:, column] = values
     return good
 

@@ -53,6 +53,20 @@ def scatter(values: Any, rows: Ints, count: int) -> Any:
     return values.take(pa.array(where, mask=where < 0))
 
 
+def batch_slices(sizes: Ints, max_rows: int, max_bytes: int) -> list[tuple[int, int]]:
+    """Rows [i, j) of each batch: as many as both limits allow, at least one."""
+    ends = np.cumsum(sizes)
+    cuts = []
+    row, count = 0, len(sizes)
+    while row < count:
+        before = int(ends[row - 1]) if row else 0
+        last = int(np.searchsorted(ends, before + max_bytes, side="right"))
+        stop = max(row + 1, min(last, row + max_rows, count))
+        cuts.append((row, stop))
+        row = stop
+    return cuts
+
+
 def _even_numbers(count: int) -> Any:
     """0, 2, 4 ... as an Arrow array. A long one is kept, and slices of it are returned."""
     global _evens

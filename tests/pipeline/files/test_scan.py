@@ -18,11 +18,11 @@ from pocketmq.pipeline.tables.files.log_files import (
     MAX_SPLITS,
     LogFile,
     LogSplit,
+    data_end,
     files_at,
     log_files,
     log_splits,
 )
-from pocketmq.pipeline.tables.files.mapped_file import data_end
 from pocketmq.pipeline.tables.files.scan import ScanOptions, scan_log
 from pocketmq.pipeline.tables.records.boundaries import find_record
 from pocketmq.pipeline.tables.records.records import scan
@@ -205,18 +205,6 @@ def test_a_batch_is_limited_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert len(found) > len(DATA) // 1000
     assert all(one.records is not None and one.records.sizes[:-1].sum() < 500 for one in found)
     assert offsets(LogSplit(log_files(tmp_path)[0], 0, FILE_BYTES, 0)) == STARTS
-
-
-@given(st.lists(st.integers(1, 300), max_size=60), st.integers(1, 10))
-def test_a_batch_of_a_queue_is_limited_in_rows_and_bytes(sizes: list[int], rows: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store_scan, "BATCH_BYTES", 500)
-        pieces = list(store_scan.batch_rows(np.array(sizes, dtype=np.int64), rows))
-    assert [number for piece in pieces for number in range(len(sizes))[piece]] == list(range(len(sizes)))
-    for piece in pieces:
-        of_batch = sizes[piece]
-        assert len(of_batch) <= rows
-        assert sum(of_batch) <= 500 or len(of_batch) == 1
 
 
 def test_a_folder_that_is_not_a_store_is_named(tmp_path: Path) -> None:

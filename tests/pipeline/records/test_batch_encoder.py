@@ -11,13 +11,8 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 import numpy as np
 import pyarrow as pa
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.tables.records.batch_encoder import (
-    batch_slices,
-    bodies_of,
-    elements,
-    property_texts,
-    row_ids,
-)
+from pocketmq.pipeline.tables.records.batch_encoder import bodies_of, elements, property_texts, row_ids
+from pocketmq.pipeline.tables.records.slices import batch_slices
 
 WORDS = st.text(st.characters(exclude_characters="\x00\x01\x02", exclude_categories=("Cs",)), max_size=8)
 ROWS = st.lists(

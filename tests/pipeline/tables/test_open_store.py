@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
 from pocketmq.pipeline.tables import open_store, store_dataset
 from pocketmq.pipeline.tables.arrow.conditions import condition_of
-from pocketmq.pipeline.tables.arrow.store_table import LogTask, ScanTask, message_table, store_settings
+from pocketmq.pipeline.tables.arrow.readers import MESSAGES, task_table
+from pocketmq.pipeline.tables.arrow.store_table import LogTask, ScanTask
 from pocketmq.pipeline.tables.records.columns import LEAN_COLUMNS, STORE_COLUMNS
 
 from pipeline.tables import stores
@@ -37,7 +38,7 @@ def numbers(reader: Any) -> list[int]:
 
 
 def tasks(store: Path, **wanted: Any) -> list[Any]:
-    table = message_table(store_settings(str(store), topics=wanted.pop("topics", None)))
+    table = task_table(store, MESSAGES, topics=wanted.pop("topics", None))
     return table.tasks(condition_of(table.schema, **wanted))
 
 
