@@ -133,7 +133,7 @@ def metrics_line(numbers: StreamMetrics) -> str:
 
 
 def keep_reports(spark: "SparkSession") -> None:
-    """Let the queries that start from now on keep as many reports as `look` needs."""
+    """Let the queries that start from now on keep as many reports as `BatchCounts` needs."""
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", KEPT_REPORTS)
 
 

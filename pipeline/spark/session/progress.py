@@ -140,9 +140,7 @@ class ProgressListener(StreamingQueryListener):
         # Events arrive on a thread of the gateway, so the listener has a client of its own: a client is not thread-
         # safe.
         self._client = self._client or BrokerClient(self._namesrv_addr, self._access)
-        writer = GroupWriter(
-            self._client, group, shares_group=self._shares_group, timeout_ms=COMMIT_TIMEOUT_MS
-        )
+        writer = GroupWriter(self._client, group, COMMIT_TIMEOUT_MS, self._shares_group)
         try:
             # The source may commit to the group too (option groupId), and be ahead of this event.
             writer.commit(position.offsets, only_forward=True, exempt=position.start_offsets)

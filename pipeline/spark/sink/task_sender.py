@@ -16,7 +16,7 @@ from pocketmq.protocol.message.flags import TRANSACTION_PREPARED
 
 from ...errors import OptionError
 from ...tables.brokers.batch_sender import BatchSender
-from ...tables.brokers.broker_client import client_for
+from ...tables.brokers.broker_client import shared_client
 from ...tables.planning.positions import Queue
 from ...tables.records.batch_encoder import bodies_of, elements, property_texts, requests, row_ids
 from .sink_options import AT_LEAST_ONCE, TRANSACTIONAL, SinkOptions
@@ -28,7 +28,7 @@ MAX_DESTINATIONS: Final = 65_536
 def sender_for(options: SinkOptions) -> BatchSender:
     """The sender of one task."""
     return BatchSender(
-        client_for(options),
+        shared_client(options.namesrv_addr, options.access),
         group=options.group,
         in_flight=options.in_flight,
         timeout_ms=options.send_timeout_ms,
@@ -57,15 +57,15 @@ class TaskSender:
             own = batch.column("messageId")
             ids = pc.if_else(pc.fill_null(pc.greater(pc.binary_length(own), 0), False), own, ids)
         if self._options.guarantee == TRANSACTIONAL:
-            extra = {
-                names.TRAN_MSG: _repeat(batch, "true"),
-                names.PGROUP: _repeat(batch, self._options.group),
-            }
+            values = {names.TRAN_MSG: "true", names.PGROUP: self._options.group}
+            extra = {name: pa.repeat(value, batch.num_rows) for name, value in values.items()}
             self._send_singly(batch, property_texts(batch, ids, extra=extra), TRANSACTION_PREPARED)
             return
         delays = _delays(batch)
         texts = property_texts(batch, ids, extra=delays)
-        is_single = _is_delayed(delays, batch.num_rows)
+        is_single = np.zeros(batch.num_rows, dtype=np.bool_)
+        for column in delays.values():
+            is_single |= np.asarray(column.is_valid())
         if is_single.any():
             for _ in self._destinations(batch):  # all are known before the first row is sent
                 pass
@@ -104,7 +104,6 @@ class TaskSender:
             yield topic, queue, np.array(rows)
 
     def _destinations(self, batch: Any) -> Iterator[tuple[str, Queue | None]]:
-        """Topic and fixed queue of each row."""
         present = set(batch.schema.names)
         nothing = [None] * batch.num_rows
         values = (
@@ -138,12 +137,7 @@ class TaskSender:
             self._sender.send_one(topic, body.as_py(), text, flag or 0, queue=queue, sys_flag=sys_flag)
 
 
-def _repeat(batch: Any, text: str) -> Any:
-    return pa.repeat(text, batch.num_rows)
-
-
 def _delays(batch: Any) -> dict[str, Any]:
-    """The properties that delay messages, from the delay column of the batch."""
     if "delayTimeLevel" in batch.schema.names:
         levels = pc.if_else(
             pc.greater(batch.column("delayTimeLevel"), 0), batch.column("delayTimeLevel"), None
@@ -153,10 +147,3 @@ def _delays(batch: Any) -> dict[str, Any]:
         moments = batch.column("deliverTimestamp").cast(pa.int64())
         return {names.TIMER_DELIVER_MS: pc.divide(moments, 1000).cast(pa.string())}
     return {}
-
-
-def _is_delayed(delays: dict[str, Any], rows: int) -> Any:
-    mask = np.zeros(rows, dtype=np.bool_)
-    for column in delays.values():
-        mask |= np.asarray(column.is_valid())
-    return mask

@@ -19,6 +19,7 @@ import itertools
 import logging
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -31,13 +32,9 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from ...errors import OptionError, PipelineError
-from ...tables.brokers.batch_sender import BatchSender, HalfMessage, HalfMessages
+from ...tables.brokers.batch_sender import BatchSender, HalfMessages
 from ...tables.planning.spark_processes import freeze_imports
-from .sink_options import (
-    TRANSACTIONAL,
-    check_columns,
-    read_sink_options,
-)
+from .sink_options import TRANSACTIONAL, check_columns, read_sink_options
 from .task_sender import TaskSender, sender_for
 from .transactions import end_transactions, is_batch_committed, mark_batch_committed
 
@@ -47,14 +44,12 @@ QUERY_ID: Final = "sql.streaming.queryId"
 BATCH_ID: Final = "streaming.sql.batchId"
 
 
+@dataclass
 class TaskResult(WriterCommitMessage):
     """What one task has sent; Spark hands it to the driver."""
 
-    def __init__(self, rows: int, requests: int, half_messages: HalfMessages, query_id: str) -> None:
-        self.rows = rows
-        self.requests = requests
-        self.half_messages = half_messages
-        self.query_id = query_id
+    half_messages: HalfMessages
+    query_id: str
 
 
 class _WriterBase:
@@ -65,7 +60,6 @@ class _WriterBase:
             raise OptionError("mode overwrite or complete", ": a topic can only be appended to")
         self._options = read_sink_options(options)
         check_columns([(field.name, field.dataType.simpleString()) for field in schema.fields], self._options)
-        self._arrow_names = [field.name for field in schema.fields]
 
     def _write(self, batches: Iterator[Any], writer: str, query_id: str) -> TaskResult:
         freeze_imports()
@@ -82,13 +76,16 @@ class _WriterBase:
             _log.warning(
                 "%d requests are stored, but not yet flushed or replicated", sender.unflushed_requests
             )
-        return TaskResult(sender.rows, sender.requests, sender.half_messages, query_id)
+        return TaskResult(sender.half_messages, query_id)
+
+    def _end(self, messages: list[WriterCommitMessage | None], *, is_commit: bool) -> None:
+        """Commit or roll back what the tasks of a transactional write have sent."""
+        if self._options.guarantee == TRANSACTIONAL:
+            of_tasks = (result.half_messages for result in messages if isinstance(result, TaskResult))
+            end_transactions(self._options, itertools.chain.from_iterable(of_tasks), is_commit=is_commit)
 
     def _give_up(self, sender: BatchSender) -> None:
-        """Stop a task that fails, and roll back its half messages:
-
-        Spark gives `abort` only those of the other tasks.
-        """
+        """Stop a task that fails, and roll back its half messages: Spark gives `abort` only those of the others."""
         if self._options.guarantee != TRANSACTIONAL:
             sender.cancel()
             return
@@ -116,12 +113,10 @@ class TopicWriter(_WriterBase, DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         freeze_imports()
-        if self._options.guarantee == TRANSACTIONAL:
-            end_transactions(self._options, _half_messages(messages), is_commit=True)
+        self._end(messages, is_commit=True)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        if self._options.guarantee == TRANSACTIONAL:
-            end_transactions(self._options, _half_messages(messages), is_commit=False)
+        self._end(messages, is_commit=False)
 
 
 class TopicStreamWriter(_WriterBase, DataSourceStreamArrowWriter):
@@ -142,26 +137,18 @@ class TopicStreamWriter(_WriterBase, DataSourceStreamArrowWriter):
         batch_id = (context.getLocalProperty(BATCH_ID) if context else None) or "0"
         options = self._options
         if options.guarantee == TRANSACTIONAL and is_batch_committed(options, query_id, int(batch_id)):
-            return TaskResult(0, 0, HalfMessages(), query_id)
+            return TaskResult(HalfMessages(), query_id)
         return self._write(iterator, f"{query_id}/{batch_id}/{_partition()}", query_id)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         freeze_imports()
-        if self._options.guarantee != TRANSACTIONAL:
-            return
-        end_transactions(self._options, _half_messages(messages), is_commit=True)
-        for query_id in {result.query_id for result in messages if isinstance(result, TaskResult)}:
-            mark_batch_committed(self._options, query_id, batchId)
+        self._end(messages, is_commit=True)
+        if self._options.guarantee == TRANSACTIONAL:
+            for query_id in {result.query_id for result in messages if isinstance(result, TaskResult)}:
+                mark_batch_committed(self._options, query_id, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        if self._options.guarantee == TRANSACTIONAL:
-            end_transactions(self._options, _half_messages(messages), is_commit=False)
-
-
-def _half_messages(messages: list[WriterCommitMessage | None]) -> Iterator[HalfMessage]:
-    return itertools.chain.from_iterable(
-        result.half_messages for result in messages if isinstance(result, TaskResult)
-    )
+        self._end(messages, is_commit=False)
 
 
 def _partition() -> int:

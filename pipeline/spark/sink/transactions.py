@@ -14,7 +14,7 @@ from pocketmq.protocol.requests.send import EndTransaction
 
 from ...errors import SourceUnreachable
 from ...tables.brokers.batch_sender import HalfMessage
-from ...tables.brokers.broker_client import client_for
+from ...tables.brokers.broker_client import shared_client
 from ...tables.planning.positions import Queue
 from .sink_options import SinkOptions
 
@@ -23,7 +23,7 @@ ENDED_AT_ONCE: Final = 32
 
 def end_transactions(options: SinkOptions, halves: Iterable[HalfMessage], *, is_commit: bool) -> None:
     """Commit or roll back every half message, each acknowledged. Raises the first refusal."""
-    client = client_for(options)
+    client = shared_client(options.namesrv_addr, options.access)
     remaining = iter(halves)
 
     async def end_some() -> None:
@@ -56,7 +56,7 @@ def end_transactions(options: SinkOptions, halves: Iterable[HalfMessage], *, is_
 def is_batch_committed(options: SinkOptions, query_id: str, batch_id: int) -> bool:
     """Whether this batch of the query was committed earlier. `SourceUnreachable` if only a broker that does not answer
     may know that."""
-    client, away = client_for(options), None
+    client, away = shared_client(options.namesrv_addr, options.access), None
     for queue in _batch_number_queues(options):
         try:
             stored = client.committed(_group(query_id), [queue], options.retry_timeout_ms)[queue]
@@ -73,7 +73,9 @@ def is_batch_committed(options: SinkOptions, query_id: str, batch_id: int) -> bo
 def mark_batch_committed(options: SinkOptions, query_id: str, batch_id: int) -> None:
     """Store the number of a committed batch, at every broker."""
     offsets = dict.fromkeys(_batch_number_queues(options), batch_id + 1)
-    client_for(options).commit(_group(query_id), offsets, options.retry_timeout_ms)
+    shared_client(options.namesrv_addr, options.access).commit(
+        _group(query_id), offsets, options.retry_timeout_ms
+    )
 
 
 def _group(query_id: str) -> str:
@@ -83,5 +85,7 @@ def _group(query_id: str) -> str:
 def _batch_number_queues(options: SinkOptions) -> list[Queue]:
     """The first queue of the topic at each broker: which brokers are in the route may change."""
     assert options.topic is not None, "the stream writer requires it"
-    queues = client_for(options).queues(options.topic, options.retry_timeout_ms)
+    queues = shared_client(options.namesrv_addr, options.access).queues(
+        options.topic, options.retry_timeout_ms
+    )
     return list({queue.broker_name: queue for queue in reversed(queues)}.values())

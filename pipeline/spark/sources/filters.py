@@ -1,5 +1,6 @@
 """Filters of a Spark query as one Arrow expression, which every row that meets the filters meets, and perhaps more."""
 
+import functools
 import operator
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -28,12 +29,8 @@ _COMPARISONS: Final[dict[type[Filter], Callable[[Any, Any], Any]]] = {
 
 def condition_of(filters: Iterable[Filter], schema: Any) -> Any:
     """None if no filter says anything: other kinds, and values of another type than the column's, are left out."""
-    condition = None
-    for each in filters:
-        expression = _expression(each, schema)
-        if expression is not None:
-            condition = expression if condition is None else condition & expression
-    return condition
+    expressions = [one for each in filters if (one := _expression(each, schema)) is not None]
+    return functools.reduce(operator.and_, expressions) if expressions else None
 
 
 def _expression(filtered: Filter, schema: Any) -> Any:

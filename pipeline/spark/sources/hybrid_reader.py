@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from ...errors import CorruptStoreError, DataLossError, OptionError, PathError
-from ...tables.brokers.broker_client import client_for
+from ...tables.brokers.broker_client import shared_client
 from ...tables.brokers.range_reader import RangeReader
 from ...tables.files.consume_queues import QueueSplit, UnitFiles
 from ...tables.files.log_files import LogFile, log_files
@@ -41,7 +41,7 @@ def records_of(part: Range, options: SourceOptions) -> Iterator[Records]:
                 yield records
     if lo < part.hi:
         rest = Range(part.queue, lo, part.hi)
-        yield from RangeReader(client_for(options), rest, options).batches()
+        yield from RangeReader(shared_client(options.namesrv_addr, options.access), rest, options).batches()
 
 
 def _from_files(part: Range, store: Path, options: SourceOptions) -> Iterator[tuple[Records, int]]:
@@ -101,7 +101,7 @@ def _is_in_broker(records: Records, part: Range, store: Path, options: SourceOpt
     first = Range(part.queue, part.lo, part.lo + 1)
     unfiltered = msgspec.structs.replace(options, expression="*", fail_on_data_loss=True)
     try:
-        (own,) = RangeReader(client_for(options), first, unfiltered).batches()
+        (own,) = RangeReader(shared_client(options.namesrv_addr, options.access), first, unfiltered).batches()
     except DataLossError:
         return False  # deleted meanwhile: what that means is decided where the broker is read
     if _identity(own) != _identity(records):

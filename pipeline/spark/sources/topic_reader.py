@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from ...tables.arrow.topic_table import narrow
-from ...tables.brokers.broker_client import client_for
+from ...tables.brokers.broker_client import shared_client
 from ...tables.brokers.read_planner import Planner
 from ...tables.planning.ranges import QueueBounds, Range
 from ...tables.planning.spark_processes import in_worker
@@ -54,7 +54,7 @@ class TopicReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         with in_worker():
-            planner = Planner(client_for(self._options), self._options)
+            planner = Planner(shared_client(self._options.namesrv_addr, self._options.access), self._options)
             ranges = self._narrow_ranges(planner.batch(), planner)
             return [InputPartition(task) for task in planner.split(ranges)]
 
@@ -75,7 +75,7 @@ class FilteringReader(TopicReader):
         self._end_ms: int | None = None
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        self._condition = condition_of(filters, arrow_schema(MESSAGE_COLUMNS, list(MESSAGE_COLUMNS)))
+        self._condition = condition_of(filters, arrow_schema(MESSAGE_COLUMNS))
         for each in filters:
             if getattr(each, "attribute", ()) == ("storeTimestamp",):
                 self._narrow_times(each)
@@ -103,7 +103,7 @@ class FilteringReader(TopicReader):
             )
 
     def _narrow_ranges(self, ranges: list[Range], planner: Planner) -> list[Range]:
-        kept = narrow(ranges, self._condition, arrow_schema(MESSAGE_COLUMNS, list(MESSAGE_COLUMNS)))
+        kept = narrow(ranges, self._condition, arrow_schema(MESSAGE_COLUMNS))
         bounds = {part.queue: QueueBounds(part.lo, part.hi) for part in kept}
         if self._begin_ms is not None:
             found = planner.offsets_at(dict.fromkeys(bounds, self._begin_ms), bounds)

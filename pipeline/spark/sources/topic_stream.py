@@ -6,6 +6,7 @@ read partitions, which never see the state of the first. Between batches it stor
 the next one, and so never for the last batch of a query: `session/progress.py` commits that one.
 """
 
+import functools
 import logging
 import time
 from collections.abc import Iterator
@@ -23,7 +24,8 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from ...errors import CheckpointError, OptionError, PipelineError, TopicMissing
-from ...tables.brokers.broker_client import client_for
+from ...tables.brokers.batch_sender import now_ms
+from ...tables.brokers.broker_client import shared_client
 from ...tables.brokers.group_offsets import GroupWriter
 from ...tables.brokers.read_planner import Planner
 from ...tables.planning.positions import Offsets, Queue, StreamPosition
@@ -56,16 +58,13 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest: Offsets = {}
         self._committed: Offsets = {}
         self._waiting_since: float | None = None
-        self._cached_planner: Planner | None = None
 
-    @property
+    @functools.cached_property
     def _planner(self) -> Planner:
-        if self._cached_planner is None:
-            self._cached_planner = Planner(client_for(self._options), self._options)
-        return self._cached_planner
+        return Planner(shared_client(self._options.namesrv_addr, self._options.access), self._options)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_cached_planner": None}
+        return {name: value for name, value in self.__dict__.items() if name != "_planner"}
 
     # -- positions
 
@@ -75,7 +74,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._initial is None:
             bounds = self._planner.bounds(self._planner.queues())
             start = self._planner.start(bounds)
-            self._initial = StreamPosition(start, is_initial=True, time_ms=_now_ms()).to_json()
+            self._initial = StreamPosition(start, is_initial=True, time_ms=now_ms()).to_json()
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -128,9 +127,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         end = self._limit(begin, end, limit)
         is_filtered = self._options.is_filtered
-        return StreamPosition(
-            end, start_offsets=start_offsets, time_ms=_now_ms(), is_filtered=is_filtered
-        ).to_json()
+        return StreamPosition(end, False, start_offsets, now_ms(), is_filtered).to_json()
 
     def _begin(self, position: StreamPosition, bounds: Bounds) -> tuple[Offsets, Offsets]:
         """Where each queue's part of the batch begins, and the begin offsets that must be recorded with its end."""
@@ -192,7 +189,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _check_topics(self, position: StreamPosition) -> None:
         options = self._options
-        topics = position.topics()
+        topics = {queue.topic for queue in position.offsets}
         if options.pattern is not None:
             wanted = set(matching_topics(options.pattern, sorted(topics)))
         else:
@@ -213,15 +210,9 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ranges = ranges_between({**first.offsets, **last.start_offsets}, last.offsets)
         if not ranges:
             return []
-        bounds = self._bounds_of(ranges)
-        return [
-            InputPartition(task)
-            for task in self._planner.split(self._planner.clamp_to_bounds(ranges, bounds))
-        ]
-
-    def _bounds_of(self, ranges: list[Range]) -> Bounds:
-        queues: list[Queue] = [part.queue for part in ranges]
-        return self._planner.bounds(queues)
+        bounds = self._planner.bounds([part.queue for part in ranges])
+        tasks = self._planner.split(self._planner.clamp_to_bounds(ranges, bounds))
+        return [InputPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_ranges(self._options, self._output, partition)
@@ -229,10 +220,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # -- progress
 
     def commit(self, end: dict[str, Any]) -> None:
-        """For lag tools only:
-
-        the query's own position is in its checkpoint, so a failure here does not end the query.
-        """
+        """For lag tools only: the query's own position is in its checkpoint, so a failure here does not end it."""
         self._commit(StreamPosition.of_json(end).offsets)
 
     def _commit(self, offsets: Offsets) -> None:
@@ -246,22 +234,14 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def _group_writer(self) -> GroupWriter:
-        return GroupWriter(
-            self._planner.client,
-            self._options.group,
-            shares_group=self._options.shares_group,
-            timeout_ms=COMMIT_TIMEOUT_MS,
-        )
+        options = self._options
+        return GroupWriter(self._planner.client, options.group, COMMIT_TIMEOUT_MS, options.shares_group)
 
     def _check_group(self, queues: list[Queue]) -> None:
         """Once, before the query reads: `GroupInUse` if it would commit to a group with live members."""
         if self._options.commits_offsets and not self._is_group_checked:
             self._group_writer.check(queues)
             self._is_group_checked = True
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class FailingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

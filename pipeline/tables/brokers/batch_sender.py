@@ -110,7 +110,6 @@ class BatchSender:
         self._failure: BaseException | None = None
         self._started_at = time.monotonic()
         self.rows = 0
-        self.requests = 0
         self.unflushed_requests = 0
         self.half_messages = HalfMessages()
 
@@ -153,7 +152,7 @@ class BatchSender:
 
     def queue_for(self, topic: str, key: str) -> Queue:
         """The queue of a sharding key, chosen as by the official SelectMessageQueueByHash."""
-        queues = self._client.run(self._queues(topic))
+        queues = self._client.run(find_writable_queues(self._client, topic))
         return queues[abs(java_hash(key)) % len(queues)]
 
     def queue_of(self, topic: str, queue_id: int, broker_name: str | None = None) -> Queue:
@@ -162,7 +161,8 @@ class BatchSender:
         Of several brokers that have it, the one with this name is chosen. If there is none, the name, or without a name
         the id, decides: all rows with the same values go to the same queue, in every task and batch.
         """
-        queues = [queue for queue in self._client.run(self._queues(topic)) if queue.queue_id == queue_id]
+        writable = self._client.run(find_writable_queues(self._client, topic))
+        queues = [queue for queue in writable if queue.queue_id == queue_id]
         if not queues:
             raise PipelineError(f"column queueId: topic {topic} has no writable queue {queue_id}")
         named = next((queue for queue in queues if queue.broker_name == broker_name), None)
@@ -171,7 +171,8 @@ class BatchSender:
 
     def finish(self) -> None:
         """Return once every request is acknowledged; raises the first failure."""
-        self._client.run(self._finish())
+        self._client.run(self._settle())
+        self._raise_failure()
 
     def cancel(self, *, after_seconds: float = 0.0) -> None:
         """Give up on requests that are not acknowledged after this time. Their messages may be stored nevertheless."""
@@ -202,17 +203,12 @@ class BatchSender:
         task.add_done_callback(self._on_done)
         if queue is not None:
             self._last_task_of_queue[queue] = task
-        self.requests += 1
         await asyncio.sleep(0)
 
     def _on_done(self, task: "asyncio.Task[None]") -> None:
         self._unfinished.discard(task)
         if not task.cancelled() and task.exception() is not None and self._failure is None:
             self._failure = task.exception()
-
-    async def _finish(self) -> None:
-        await self._settle()
-        self._raise_failure()
 
     async def _settle(self) -> None:
         while self._unfinished:
@@ -246,7 +242,7 @@ class BatchSender:
         """
 
         async def send(fresh: bool) -> None:
-            queues = await self._queues(request.topic, fresh=fresh)
+            queues = await find_writable_queues(self._client, request.topic, fresh=fresh)
             target = queue or queues[next(self._turns) % len(queues)]
             connection = await self._client.broker(request.topic, target.broker_name)
             sent = msgspec.structs.replace(request, queue_id=target.queue_id, broker_name=target.broker_name)
@@ -254,10 +250,14 @@ class BatchSender:
             if command.code not in STORED:
                 raise RequestRefused(command.code, command.remark or "", sent.name)
             self.unflushed_requests += command.code != ResponseCode.SUCCESS
+            is_half = isinstance(request, SendMessageV2) and request.sys_flag & TRANSACTION_PREPARED
+            if stored is None and not is_half:
+                return
+            reply = Connection.read_fields(sent.reply_type, command, sent.name)
             if stored is not None:
-                stored(target, Connection.read_fields(sent.reply_type, command, sent.name).queue_offset)
-            if isinstance(request, SendMessageV2) and request.sys_flag & TRANSACTION_PREPARED:
-                self._remember(request, target, Connection.read_fields(sent.reply_type, command, sent.name))
+                stored(target, reply.queue_offset)
+            if is_half:
+                self._remember(request, target, reply)
 
         async def ask(fresh: bool) -> None:
             try:
@@ -285,9 +285,6 @@ class BatchSender:
                 decode_properties(request.properties or "").get(UNIQ_KEY, ""),
             )
         )
-
-    async def _queues(self, topic: str, *, fresh: bool = False) -> list[Queue]:
-        return await find_writable_queues(self._client, topic, fresh=fresh)
 
     def request(self, topic: str, properties: str | None = None, **fields: int) -> Any:
         """A request for one message with its property text, or without one for a batch."""

@@ -1,8 +1,8 @@
 """Routes, offsets and commits for code without an event loop, over connections that live as long as the process.
 
-Spark reuses its workers for many tasks and micro-batches. `client_for(options)` gives each process one `BrokerClient`
-for an address and keys. Its event loop runs only during a call. Requests are retried while a broker cannot be
-reached, until a time limit. Not thread-safe; a Spark worker is single-threaded.
+Spark reuses its workers for many tasks and micro-batches. `shared_client` gives each process one `BrokerClient` for an
+address and keys. Its event loop runs only during a call. Requests are retried while a broker cannot be reached, until a
+time limit. Not thread-safe; a Spark worker is single-threaded.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from pocketmq.client.access import NO_ACCESS_KEYS, Access
 from pocketmq.client.connections.connection import Connection
@@ -67,21 +67,6 @@ def shared_client(namesrv_addr: str, access: Access = NO_ACCESS_KEYS) -> "Broker
     return found
 
 
-class HasBrokerAddress(Protocol):
-    """The part of a source's or sink's options that a connection needs."""
-
-    @property
-    def namesrv_addr(self) -> str: ...
-
-    @property
-    def access(self) -> Access: ...
-
-
-def client_for(options: HasBrokerAddress) -> "BrokerClient":
-    """The process's client for these options."""
-    return shared_client(options.namesrv_addr, options.access)
-
-
 class BrokerClient:
     """Requests to name servers and brokers from ordinary functions. `retry_timeout_ms` limits every request."""
 
@@ -96,6 +81,8 @@ class BrokerClient:
         """`clock` gives seconds; it measures the age of routes. A client made `beside` another has its loop, so
         coroutines may use both."""
         self.namesrv_addr = namesrv_addr
+        self.name_server = f"the name server {namesrv_addr}"
+        """What does not answer if no name server does, for a person."""
         self._access = access
         self._addresses = access.addresses()
         self._clock = clock
@@ -105,11 +92,6 @@ class BrokerClient:
         self._routes: NameServers | None = None
         self._known: dict[str, tuple[Route, float]] = {}
         """Each route with the second at which it was received."""
-
-    @property
-    def name_server(self) -> str:
-        """What does not answer if no name server does, for a person."""
-        return f"the name server {self.namesrv_addr}"
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
         """Run a coroutine to its end on this client's loop."""
@@ -272,9 +254,8 @@ class BrokerClient:
             except RouteNotFound as error:
                 if topic in known and not waits:
                     return None
-                if (
-                    fresh and topic not in known
-                ):  # at first, a starting broker may not have registered its topics yet
+                # At first, a starting broker may not have registered its topics yet.
+                if fresh and topic not in known:
                     raise TopicMissing(f"topic {topic}", "does not exist on any broker") from error
                 raise
             return sorted(Queue(topic, queue.broker_name, queue.queue_id) for queue in route.read_queues())
@@ -289,12 +270,8 @@ class BrokerClient:
 
         async def ask(queue: Queue, fresh: bool) -> None:
             connection = await self.broker(queue.topic, queue.broker_name, fresh=fresh)
-            subscription = build_subscription(
-                queue.topic, options.expression, options.filter_type, sub_version=0
-            )
-            body = CheckClientRequestBody(
-                client_id="spark", group=options.group, subscription_data=subscription
-            )
+            data = build_subscription(queue.topic, options.expression, options.filter_type, sub_version=0)
+            body = CheckClientRequestBody(client_id="spark", group=options.group, subscription_data=data)
             try:
                 await connection.call(CheckClientConfig(), body.encode())
             except RequestRefused as refusal:

@@ -7,6 +7,7 @@ unless the user asks for that. Mirrors what mqadmin's resets and the official co
 import logging
 from collections.abc import Collection, Iterable
 
+import msgspec
 from pocketmq.client.errors import RequestRefused
 from pocketmq.protocol.requests.membership import GetConsumerListByGroup
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -42,23 +43,20 @@ def live_members(
     return sorted({member for members in found.values() for member in members})
 
 
-class GroupWriter:
+class GroupWriter(msgspec.Struct, frozen=True):
     """The one writer of a group's offsets, for one query."""
 
-    def __init__(
-        self, client: BrokerClient, group: str, *, shares_group: bool = False, timeout_ms: int
-    ) -> None:
-        """`shares_group`: write although the group has live members."""
-        self.group = group
-        self._client = client
-        self._shares_group = shares_group
-        self._timeout_ms = timeout_ms
+    client: BrokerClient
+    group: str
+    timeout_ms: int
+    shares_group: bool = False
+    """Write although the group has live members."""
 
     def check(self, queues: Iterable[Queue]) -> None:
         """`GroupInUse` if consumers of the group are connected, unless that was asked for."""
-        if self._shares_group:
+        if self.shares_group:
             return
-        members = live_members(self._client, self.group, queues, self._timeout_ms)
+        members = live_members(self.client, self.group, queues, self.timeout_ms)
         if members:
             named = ", ".join(members[:LISTED_MEMBERS]) + (" ..." if len(members) > LISTED_MEMBERS else "")
             raise GroupInUse(
@@ -74,11 +72,11 @@ class GroupWriter:
         """
         self.check(offsets)
         if only_forward:
-            stored = self._client.committed(self.group, offsets, self._timeout_ms)
+            stored = self.client.committed(self.group, offsets, self.timeout_ms)
             offsets = {
                 queue: offset
                 for queue, offset in offsets.items()
                 if queue in exempt or stored[queue] is None or offset > (stored[queue] or 0)
             }
         if offsets:
-            self._client.commit(self.group, offsets, self._timeout_ms)
+            self.client.commit(self.group, offsets, self.timeout_ms)

@@ -79,7 +79,7 @@ class Puller:
             return False
         count = min(count, self._options.pull_batch_size)
         due = asyncio.get_running_loop().time() + self._timeout_seconds
-        pull = _QuickPull(self._request, offset, due, self._timeout_seconds, done)
+        pull = _QuickPull(self._request, self._timeout_seconds, due, offset, done)
         try:
             if self._form is not None:
                 opaque = connection.next_opaque()
@@ -119,12 +119,8 @@ class Puller:
                 command.code, command.body, reply.next_begin_offset, reply.min_offset, reply.max_offset
             )
 
-        return await self._client.with_retries(
-            f"pull of {queue} at {offset}",
-            ask,
-            self._options.retry_timeout_ms,
-            waited_seconds=waited_seconds,
-        )
+        what, retry_timeout_ms = f"pull of {queue} at {offset}", self._options.retry_timeout_ms
+        return await self._client.with_retries(what, ask, retry_timeout_ms, waited_seconds=waited_seconds)
 
     def _request_at(self, offset: int, count: int) -> PullMessage:
         options, queue = self._options, self._queue
@@ -144,33 +140,23 @@ class Puller:
         )
 
 
-class _QuickPull:
+class _QuickPull(msgspec.Struct, eq=False):
     """One pull under way: a `Call` of the connection."""
 
-    __slots__ = ("_done", "_offset", "due", "request", "timeout_seconds")
-
-    def __init__(
-        self,
-        request: PullMessage,
-        offset: int,
-        due: float,
-        timeout_seconds: float,
-        done: Done,
-    ) -> None:
-        self._offset = offset
-        self._done = done
-        self.request: Request[Any] = request
-        self.timeout_seconds = timeout_seconds
-        self.due = due
+    request: Request[Any]
+    timeout_seconds: float
+    due: float
+    offset: int
+    done: Done
 
     def stored(self, reply: object) -> bool:
         return False
 
     def replied(self, reply: Command) -> None:
-        self._done(self._offset, _messages_of(reply, self._offset))
+        self.done(self.offset, _messages_of(reply, self.offset))
 
     def failed(self, error: Exception) -> None:
-        self._done(self._offset, None)
+        self.done(self.offset, None)
 
 
 def _messages_of(command: Command, offset: int) -> PullReply | None:

@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Generator, Iterable, Iterator
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
@@ -74,20 +75,17 @@ class _PartWidth:
                 self.offsets = min(self.offsets + max(self.offsets // 4, 1), self._most)
 
 
-class _Part:
+class _Part(msgspec.Struct, eq=False):
     """A part of the range, the offset of its next pull, and its replies that have not been read yet, each with the
     offset it was requested at."""
 
-    __slots__ = ("is_ended", "offset", "range", "replies", "requested_at", "task")
-
-    def __init__(self, wanted: Range) -> None:
-        self.range = wanted
-        self.offset = wanted.lo
-        self.replies: deque[tuple[int, PullReply]] = deque()
-        self.task: asyncio.Task[None] | None = None
-        self.is_ended = False
-        self.requested_at = 0.0
-        """When its quick pull was sent, in seconds of the loop."""
+    range: Range
+    offset: int
+    replies: deque[tuple[int, PullReply]] = msgspec.field(default_factory=deque)
+    task: asyncio.Task[None] | None = None
+    is_ended: bool = False
+    requested_at: float = 0.0
+    """When its quick pull was sent, in seconds of the loop."""
 
 
 class RangeReader:
@@ -152,12 +150,8 @@ class RangeReader:
         """
         await self._puller.connect()
         self._request_parts()
-        with Silence(
-            self._client.notes,
-            f"pull of {self._range.queue}",
-            self._options.retry_timeout_ms,
-            lambda: self._replies,
-        ):
+        what, limit_ms = f"pull of {self._range.queue}", self._options.retry_timeout_ms
+        with Silence(self._client.notes, what, limit_ms, lambda: self._replies):
             return await self._bodies_of_pulls()
 
     async def _bodies_of_pulls(self) -> list[Any] | None:
@@ -197,7 +191,7 @@ class RangeReader:
             if lo >= hi:
                 return
             self._unrequested = min(lo + width.offsets, hi)
-            part = _Part(Range(self._range.queue, lo, self._unrequested))
+            part = _Part(Range(self._range.queue, lo, self._unrequested), lo)
             self._pulls.append(part)
             self._request(part)
 
@@ -224,12 +218,10 @@ class RangeReader:
             part.task = loop.create_task(self._pull_part(part, waited_seconds))
             return
         self._keep(part, offset, reply)
-        if part.offset < part.range.hi:
-            self._wake_reader(part)
+        part.is_ended = part.offset >= part.range.hi
+        self._wake_reader(part)
+        if not part.is_ended:
             self._request(part)
-        else:
-            part.is_ended = True
-            self._wake_reader(part)
 
     def _keep(self, part: _Part, offset: int, reply: PullReply) -> None:
         """Keep a reply for its turn. The first one of a part tells about the broker."""

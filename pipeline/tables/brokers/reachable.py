@@ -30,11 +30,10 @@ def check_reachable(
     names = sorted({name.strip() for name in topics if name.strip()})
     with BrokerClient(namesrv_addr, access).closing() as client:
         if not names:
-            client.run(
-                client.with_retries(
-                    "route", lambda _: _answered(client), answer_ms, said_as=client.name_server
-                )
+            answer = client.with_retries(
+                "route", lambda _: _answered(client), answer_ms, said_as=client.name_server
             )
+            client.run(answer)
             return
         try:
             found = client.queues_of(names, answer_ms)

@@ -266,7 +266,6 @@ class Planner:
         return exact
 
     def _store_times(self, ranges: list[Range]) -> list[list[int]]:
-        """The store times of all messages of each range."""
         options = msgspec.structs.replace(
             self.options, expression="*", filter_type="TAG", fail_on_data_loss=False, pulls_in_flight=1
         )

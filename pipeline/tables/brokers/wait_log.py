@@ -59,9 +59,6 @@ class Waiting:
         self._notes.waiting -= 1
         if self._timer is not None:
             self._timer.cancel()
-        self._end(kind)
-
-    def _end(self, kind: type[BaseException] | None) -> None:
         if self._said:
             self._notes.said.discard(self._said)
             if kind is None:

@@ -82,9 +82,6 @@ class StreamPosition(msgspec.Struct, frozen=True):
             offsets, bool(value.get("init", False)), start_offsets, time_ms, bool(value.get("filtered"))
         )
 
-    def topics(self) -> set[str]:
-        return {queue.topic for queue in self.offsets}
-
 
 def offsets_to_json(offsets: Mapping[Queue, int]) -> dict[str, dict[str, dict[str, int]]]:
     """`{"T": {"broker-a": {"0": 23}}}`, sorted."""

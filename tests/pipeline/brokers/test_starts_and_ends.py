@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient, client_for
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient, shared_client
 from pocketmq.pipeline.tables.brokers.read_planner import Planner
 from pocketmq.pipeline.tables.planning.topic_options import read_source_options
 from pocketmq.testing import EmbeddedServer, RocketMQ
@@ -102,6 +102,8 @@ def test_topics_are_read_by_name_and_by_pattern(rocketmq: RocketMQ) -> None:
 
 def test_the_tasks_of_a_process_share_one_connection_to_each_broker(rocketmq: RocketMQ) -> None:
     first, second = (options(rocketmq, topic) for topic in ("A", "B"))
-    assert client_for(first) is client_for(second)
+    client = shared_client(first.namesrv_addr, first.access)
+    assert client is shared_client(second.namesrv_addr, second.access)
     other = options(rocketmq, "A", **{"rocketmq.accessKey": "k", "rocketmq.secretKey": "s"})
-    assert client_for(other) is not client_for(first), "other keys need a connection of their own"
+    other_client = shared_client(other.namesrv_addr, other.access)
+    assert other_client is not client, "other keys need a connection of their own"

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark", reason="the pipeline's extra is not installed")
 from pocketmq.pipeline.errors import OptionError
 from pocketmq.pipeline.spark.sources import hybrid_reader
 from pocketmq.pipeline.spark.sources.hybrid_reader import records_of
-from pocketmq.pipeline.tables.brokers.broker_client import client_for
+from pocketmq.pipeline.tables.brokers.broker_client import shared_client
 from pocketmq.pipeline.tables.brokers.read_planner import Planner
 from pocketmq.pipeline.tables.planning.topic_options import SourceOptions, read_source_options
 
@@ -54,7 +54,7 @@ def options_of(server: EmbeddedServer, topic: str, **options: str) -> SourceOpti
 
 def texts(options: SourceOptions) -> list[str]:
     """The bodies of every queue, in its order."""
-    planner = Planner(client_for(options), options)
+    planner = Planner(shared_client(options.namesrv_addr, options.access), options)
     return [
         bytes(body).decode()
         for part in planner.batch()
