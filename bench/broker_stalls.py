@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pocketmq.broker.membership.client import Client
+from pocketmq.broker.membership.consumer_groups import Client
 from pocketmq.broker.node import Node
 from pocketmq.broker.process import freeze_start_objects, grow_descriptor_table, raise_file_limit
 from pocketmq.protocol.bodies.client import ConsumerData, HeartbeatData, ProducerData, SubscriptionData

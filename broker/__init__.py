@@ -3,8 +3,7 @@
 Bottom up. The handlers of requests are in files named `..._handlers`:
 
     errors.py           refusals, failed starts
-    said_once.py        what the log has said already
-    bounded_cache.py    a cache bounded by the length of its keys
+    bounded_cache.py    bounded caches, and what the log has said already
     config/             broker.conf and namesrv.conf: keys, values, verdicts
     tables/             topics, groups, offsets and the other JSON tables
     network/            sockets, TLS, from a frame to its handler, the journal

@@ -1,18 +1,19 @@
-"""Caches: one bounded by the length of its keys, and one by their number.
+"""Caches: one bounded by the length of its keys, and two by their number.
 
-What is made of a text is at most some hundred times as large.
-
-`functools.lru_cache` counts entries, and one entry may be made of a text as long as a frame.
+What is made of a text is at most some hundred times as large. `functools.lru_cache` counts entries, and one entry may
+be made of a text as long as a frame.
 """
 
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 
-_ENTRY: int = 64
+_ENTRY: Final = 64
 """Length that each entry counts as, besides its own."""
+MAX_REASONS: Final = 1000
+"""Of `SaidOnce`; then the oldest is forgotten, and may be said again."""
 
 
 class BoundedCache(Generic[KeyT, ValueT]):
@@ -55,3 +56,21 @@ class ByKind(dict[KeyT, ValueT]):
         if len(self) >= self._max_kinds:
             self.clear()
         self[kind] = value
+
+
+class SaidOnce:
+    """What the log has said already, so that a reason that users search for is said once, not each second."""
+
+    __slots__ = ("_said",)
+
+    def __init__(self) -> None:
+        self._said: dict[Hashable, None] = {}
+
+    def first(self, reason: Hashable) -> bool:
+        """True for a reason that was not said before; from then on it was."""
+        if reason in self._said:
+            return False
+        if len(self._said) >= MAX_REASONS:
+            del self._said[next(iter(self._said))]
+        self._said[reason] = None
+        return True

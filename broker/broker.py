@@ -24,18 +24,18 @@ from .config.broker_config import BrokerConfig
 from .delayed.delayed import Delayed
 from .first_position.first_position import FirstPosition
 from .membership.membership import Membership
-from .network.dispatch import Peer
 from .pop.popping import Popping
 from .pulling.pulling import Pulling
 from .sending.sending import Sending
 from .sending.sends import Sends
 from .state.broker_state import BrokerState, Identity, persist
+from .state.part import Part
 from .time.periodic import Periodic, PeriodicActions
 from .time.timers import Timers
 from .transactions.transactions import Transactions
 
 
-class Broker:
+class Broker(Part):
     """`open` and `close` mirror each other, and so do `start` and `stop`; all run on the event loop."""
 
     def __init__(
@@ -49,21 +49,19 @@ class Broker:
         writes_in_background: bool = True,
         seed: int | None = None,
     ) -> None:
-        self.state = state = BrokerState(
+        state = BrokerState(
             config,
             clock,
             identity,
             on_arrivals=self._arrived,
             is_awaited=self._is_awaited,
-            on_topics_changed=self._topics_changed,
+            on_topics_changed=lambda: self.cluster.registration.topics_changed(),
             timers=timers,
             writes_in_background=writes_in_background,
             seed=seed,
         )
-        self.config, self.clock, self.identity = config, clock, identity
-        self.store, self.retention, self.statistics = state.store, state.retention, state.statistics
-        self.topics, self.groups, self.tables = state.topics, state.groups, state.tables
-        self.offsets, self.delays = state.offsets, state.delays
+        super().__init__(state)
+        self.retention, self.delays = state.retention, state.delays
         self.access = Access(state)
         self.membership = Membership(state)
         self.delayed = Delayed(state)
@@ -75,20 +73,9 @@ class Broker:
         self.sending = Sending(state, self.delayed, self.transactions, self.cluster, self.membership)
         self.sends = Sends(state, self.sending)
         self.reports = state.reports
-        self.parts: tuple[object, ...] = (
-            self,
-            self.access,
-            self.membership,
-            self.delayed,
-            self.transactions,
-            self.first_position,
-            self.pulling,
-            self.cluster,
-            self.popping,
-            self.sending,
-        )
+        lower = self.access, self.membership, self.delayed, self.transactions, self.first_position
+        self.parts: tuple[Part, ...] = (self, *lower, self.pulling, self.cluster, self.popping, self.sending)
         """The objects that a handler may have as its first parameter."""
-        self._with_tables = (self.access, self.membership, self.transactions, self.popping)
         self._periodic_actions = PeriodicActions(state.timers)
 
     # -- files
@@ -96,21 +83,21 @@ class Broker:
     def open(self) -> None:
         """Open the store and read every table. Raises `StoreError` or `StartError`; call `close` even then."""
         self.state.open()
-        for part in self._with_tables:
+        for part in self.parts:
             for table in part.own_tables:
                 table.load()
         self.access.open()
-        self.transactions.open()
-        self.popping.open()
+        self.transactions.check.open()
+        self.popping.ordered_pops.set_alarms()
 
     def close(self) -> None:
         """Write all tables and close the store, if it is open."""
         if not self.state.is_open:
             return
         try:
-            self.transactions.close()
-            self.delayed.close()
-            for part in self._with_tables:
+            self.transactions.half_messages.stop()
+            self.delayed.timer.stop()
+            for part in self.parts:
                 persist(part.own_tables)
         finally:
             self.state.close()
@@ -120,53 +107,52 @@ class Broker:
     async def start(self, ha_sockets: list[socket]) -> None:
         """Start deliveries, checks and timers, and register. When it returns, a client can send."""
         await self.cluster.replication.start(ha_sockets)
-        self.delayed.start()
-        self.transactions.start()
+        self.delayed.levels.start()
+        self.delayed.timer.start()
+        self.transactions.check.start()
         # Requests are served already, and a name server may be slow.
         self._periodic_actions.start(self._periodic())
         await self.cluster.start()
 
     async def stop(self) -> None:
-        """Unregister, and answer the held requests."""
+        """Unregister, and answer the held requests. The timer runs until `close`: it may be in the middle of a slot."""
         self._periodic_actions.stop()
         self.tables.stop()
-        self.delayed.stop()
+        self.delayed.levels.stop()
         await self._stop_waiting()
 
     async def abandon(self) -> None:
         """End as a killed process does: no peer is notified, nothing is saved. The connections are closed already."""
         self._periodic_actions.stop()
         self.tables.stop()
-        self.delayed.abandon()
+        self.delayed.levels.stop()
+        self.delayed.timer.stop(saves=False)
         self.transactions.half_messages.abandon()
         await self.cluster.registration.abandon()
         await self._stop_waiting()
         self.state.abandon()
 
     async def _stop_waiting(self) -> None:
-        await self.transactions.stop()
+        await self.transactions.check.stop()
         await self.cluster.stop()
         for _ in range(self.pulling.waiters.wake_all() + self.popping.stop()):
             await asyncio.sleep(0)
 
     def _periodic(self) -> Iterator[Periodic]:
-        others = (self.state, self.delayed, self.first_position, self.pulling)
-        for part in (*others, *self._with_tables):
+        yield from self.state.periodic()
+        for part in self.parts:
             yield from part.periodic()
 
     # -- between the parts
 
-    def connection_closed(self, connection: Peer) -> None:
-        self.membership.connection_closed(connection)
-
     def _arrived(self, topic: str, queue_id: int, arrivals: list[Arrival]) -> None:
-        """Messages can be read from their queue now."""
-        waiters, popping = self.pulling.waiters, self.popping
-        if waiters.has_waiting(topic, queue_id) or popping.has_waiting:
+        pulls, popping = self.pulling.waiters, self.popping
+        if pulls.has_waiting(topic, queue_id) or popping.has_waiting:
             for queue_offset, tags_code, text, *_ in arrivals:
-                properties = read_properties(text)
-                waiters.arrived(topic, queue_id, queue_offset, tags_code, properties)
-                popping.arrived(topic, queue_id, queue_offset, tags_code, properties)
+                arrived = topic, queue_id, queue_offset, tags_code, read_properties(text)
+                pulls.arrived(*arrived)
+                popping.waiters.arrived(*arrived)
+                popping.notification_waiters.arrived(*arrived)
         if topic == SCHEDULE_TOPIC:
             self.delayed.levels.arrived(queue_id, arrivals[0][1])  # the tags code is the due time
         elif topic == TIMER_TOPIC:
@@ -180,6 +166,3 @@ class Broker:
             or topic == TIMER_TOPIC
             or (topic == SCHEDULE_TOPIC and self.delayed.levels.awaits(queue_id))
         )
-
-    def _topics_changed(self) -> None:
-        self.cluster.registration.topics_changed()

@@ -37,8 +37,8 @@ _EVENTS_OF_5: Final = frozenset(
     ("SNDBCK2DLQ_TIMES", "GROUP_CK_NUMS", "BROKER_CK_NUMS", "GROUP_ACK_NUMS", "BROKER_ACK_NUMS")
 )
 TPS_SPANS_SECONDS: Final = (10, 60, 600)
-WINDOWS: Final = (("minute", 10_000), ("hour", 600_000), ("day", 3_600_000))
-
+WINDOW_STEPS_MS: Final = (10_000, 600_000, 3_600_000)
+"""Of minute, hour and day."""
 MAX_SNAPSHOTS: Final = 25
 
 _CLASS_ENDS_MS: Final = (1, *PUT_TIME_LIMITS_MS[1:], 60_000)
@@ -55,7 +55,7 @@ _Sum = tuple[int, int, int, int]
 class Traffic:
     """Sums since the start of one series, and their snapshots."""
 
-    __slots__ = ("calls", "count", "day", "hour", "minute", "size_bytes", "total")
+    __slots__ = ("calls", "count", "size_bytes", "total", "windows")
 
     def __init__(self, total: "Traffic | None" = None) -> None:
         self.calls = 0
@@ -63,9 +63,7 @@ class Traffic:
         self.size_bytes = 0
         self.total = total
         """The series over all topics, which counts the same messages."""
-        self.minute: deque[_Sum] = deque(maxlen=7)
-        self.hour: deque[_Sum] = deque(maxlen=7)
-        self.day: deque[_Sum] = deque(maxlen=MAX_SNAPSHOTS)
+        self.windows: tuple[deque[_Sum], ...] = tuple(deque(maxlen=size) for size in (7, 7, MAX_SNAPSHOTS))
 
     def add(self, count: int, size_bytes: int, calls: int = 1) -> None:
         """Count messages here and in the total."""
@@ -78,8 +76,8 @@ class Traffic:
             total.count += count
             total.size_bytes += size_bytes
 
-    def snapshot(self, window: str, step_ms: int, now_ms: int) -> None:
-        sums: deque[_Sum] = getattr(self, window)
+    def snapshot(self, window: int, step_ms: int, now_ms: int) -> None:
+        sums = self.windows[window]
         if not sums:
             sums.append((now_ms - step_ms, 0, 0, 0))
         sums.append((now_ms, self.calls, self.count, self.size_bytes))
@@ -184,9 +182,9 @@ def sum_of(left: Traffic, right: Traffic) -> Traffic:
     """The sum of two series whose snapshots were taken at the same times."""
     both = Traffic()
     both.count = left.count + right.count
-    for window, _ in WINDOWS:
-        pairs = zip(getattr(left, window), getattr(right, window), strict=True)
-        getattr(both, window).extend((a[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]) for a, b in pairs)
+    for sums, of_left, of_right in zip(both.windows, left.windows, right.windows, strict=True):
+        pairs = zip(of_left, of_right, strict=True)
+        sums.extend((a[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]) for a, b in pairs)
     return both
 
 
@@ -217,7 +215,7 @@ class Statistics:
         """The events of acks, by topic and group: acks come often."""
         self._user_puts, self._system_puts = Traffic(), Traffic()
         self._user_gets, self._system_gets = Traffic(), Traffic()
-        self._last_window_ms = {window: now_ms for window, _ in WINDOWS}
+        self._last_window_ms = [now_ms] * len(WINDOW_STEPS_MS)
         self._sampled_ms = now_ms
         self.put_times = PutTimes(now_ms)
         self.throughput = Throughput()
@@ -319,7 +317,7 @@ class Statistics:
         self.throughput.snapshot(now_ms, *totals)
         self.put_times.roll(now_ms, [count for _, count in stored.distribution()])
         self.day_totals.roll(now_ms, self.put_total_now, self.got_total_now)
-        for window, step_ms in WINDOWS:
+        for window, step_ms in enumerate(WINDOW_STEPS_MS):
             if 0 <= now_ms - self._last_window_ms[window] < step_ms:
                 continue
             self._last_window_ms[window] = now_ms
@@ -330,7 +328,7 @@ class Statistics:
     def _fill_gap(self, now_ms: int, totals: Totals) -> None:
         """Take the snapshots of the seconds that virtual time has skipped: what was counted was counted before them."""
         self.throughput.fill_gap(self._sampled_ms, now_ms, totals)
-        for window, step_ms in WINDOWS:
+        for window, step_ms in enumerate(WINDOW_STEPS_MS):
             since_ms = self._last_window_ms[window]
             steps = max((now_ms - since_ms) // step_ms, 0)
             for step in range(max(steps - MAX_SNAPSHOTS, 0) + 1, steps + 1):
@@ -349,11 +347,9 @@ class Statistics:
         traffic = self._traffic(name, key)
         if traffic is None:
             return None
-        in_bytes = name.endswith("_SIZE")
-        with_calls = not name.startswith("BROKER_")
+        in_bytes, with_calls = name.endswith("_SIZE"), not name.startswith("BROKER_")
         minute, hour, day = (
-            window_of(sums, in_bytes=in_bytes, with_calls=with_calls)
-            for sums in (traffic.minute, traffic.hour, traffic.day)
+            window_of(sums, in_bytes=in_bytes, with_calls=with_calls) for sums in traffic.windows
         )
         return BrokerStatsData(stats_minute=minute, stats_hour=hour, stats_day=day)
 

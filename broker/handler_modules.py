@@ -26,27 +26,11 @@ from .sending import reply_handlers, retry_handlers, send_handlers
 from .transactions import transaction_handlers
 
 HANDLER_MODULES: Final = (
-    send_handlers,
-    transaction_handlers,
-    timer_handlers,
-    reply_handlers,
-    retry_handlers,
-    pull_handlers,
-    pop_handlers,
-    ack_handlers,
-    peek_handlers,
-    assignment_handlers,
-    offset_handlers,
-    client_handlers,
-    group_handlers,
-    topic_handlers,
-    client_relay_handlers,
-    query_handlers,
-    runtime_handlers,
-    offset_admin_handlers,
-    replication_handlers,
-    plain_acl_handlers,
-    user_handlers,
+    *(send_handlers, transaction_handlers, timer_handlers, reply_handlers),
+    *(retry_handlers, pull_handlers, pop_handlers, ack_handlers, peek_handlers, assignment_handlers),
+    *(offset_handlers, client_handlers),
+    *(group_handlers, topic_handlers, client_relay_handlers, query_handlers, runtime_handlers),
+    *(offset_admin_handlers, replication_handlers, plain_acl_handlers, user_handlers),
     name_server_handlers,
 )
 """In reading order: requests of producers, of consumers, of administrators, and to the name server."""

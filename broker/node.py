@@ -29,7 +29,7 @@ from .network.listening import FREE_PORT_TRIES, close_all, port_of
 from .network.server import Server
 from .network.server_context import Limits, Signer
 from .network.tls import Tls
-from .network.watch import SideServer, Watcher
+from .network.watch import SideServer
 from .state.broker_state import Identity
 from .time.timers import OwnTime, Timers
 
@@ -175,13 +175,6 @@ class Node:
         journal.start()
         self.journal = journal
 
-    def _watchers(self, name: str) -> list[Watcher]:
-        if self.journal is None:
-            return []
-        from .network.journal import JournalWatcher
-
-        return [JournalWatcher(self.journal, name)]
-
     async def _stop_serving(self) -> None:
         try:
             if self.time is not None:
@@ -233,11 +226,11 @@ class Node:
         )
         broker.open()
         handlers = BROKER.of_line(config.emulate).bind(*broker.parts)
-        guard, sends = broker.access.guard, broker.sends.handle
-        await server.serve(handlers, guard=guard, sends=sends, on_close=broker.connection_closed)
+        guard, sends, on_close = broker.access.guard, broker.sends.handle, broker.membership.connection_closed
+        await server.serve(handlers, guard=guard, sends=sends, on_close=on_close)
         if fast is not None:
             handlers = handlers.without_main_port_only()
-            await fast.serve(handlers, guard=guard, sends=sends, on_close=broker.connection_closed)
+            await fast.serve(handlers, guard=guard, sends=sends, on_close=on_close)
         await broker.start(self._ha_sockets)
 
     async def _bind_ports(self, server: Server) -> tuple[int, Server | None]:
@@ -274,7 +267,7 @@ class Node:
                 tasks=config.max_tasks_per_connection,
                 calls=config.max_calls_per_connection,
             ),
-            watchers=self._watchers(name),
+            watchers=() if self.journal is None else (self.journal.watcher(name),),
             tls=self._tls,
             signer=signer,
         )

@@ -25,7 +25,7 @@ from .values import Member, Message, base64_of, text_of
 
 if TYPE_CHECKING:
     from pocketmq.broker.broker import Broker
-    from pocketmq.broker.membership.client import Client
+    from pocketmq.broker.membership.consumer_groups import Client
 
 BODY_BYTES: Final = 4 << 20
 """The longest body that is shown."""

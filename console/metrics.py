@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.membership.client import Client
+from pocketmq.broker.membership.consumer_groups import Client
 from pocketmq.broker.node import Node
 from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.message.topics import is_dlq_topic, is_internal_group, is_retry_topic

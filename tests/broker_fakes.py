@@ -19,7 +19,7 @@ from pocketmq.broker.handler_modules import HANDLER_MODULES
 from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.network.dispatch import BROKER, HELD, Answer, Result
 from pocketmq.broker.state.broker_state import Identity
-from pocketmq.broker.storing.records import record_at_offset
+from pocketmq.broker.storing.messages import record_at_offset
 from pocketmq.broker.time.timers import LONGEST_SLEEP_MS, Timer
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.errors import BodyError, FieldError
@@ -217,7 +217,7 @@ def close_broker(broker: Broker) -> None:
 
 def connect(broker: Broker, port: int = 50_000) -> FakeConnection:
     """A client's connection; the broker is notified of its end."""
-    return FakeConnection(port, lambda connection: broker.connection_closed(connection))
+    return FakeConnection(port, lambda connection: broker.membership.connection_closed(connection))
 
 
 async def send(

@@ -40,7 +40,7 @@ ROOMS: dict[str, list[str]] = {
         "at_rest",
     ],
     "broker": [
-        "bounded_cache errors said_once",
+        "bounded_cache errors",
         "config",
         "network tables",
         "figures filters time",

@@ -11,6 +11,7 @@ cost nothing extra. Mirrors the authentication and authorization pipelines of 5.
 """
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +27,7 @@ from ..config.broker_config import BrokerConfig
 from ..errors import Refusal, StartError
 from ..network.server_context import Guard, Signer
 from ..state.broker_state import BrokerState
-from ..tables.json_table import JsonTable
+from ..state.part import Part
 from ..time.periodic import Periodic
 from .access_rules import needs_of
 from .authorization import refusal
@@ -174,29 +175,23 @@ def warn_if_open(config: BrokerConfig, host: str) -> None:
         )
 
 
-class Access:
+class Access(Part):
     """Call `open` after the tables are read."""
 
     def __init__(self, state: BrokerState) -> None:
+        super().__init__(state)
         config, tables = state.config, state.tables
-        self.config = config
-        self.clock = state.clock
-        self.tables = tables
-        self.identity = state.identity
         self.users = UserTable(state.folder, state.clock.now_ms, lambda: tables.save_soon(self.users))
         self.acls = AclTable(
             state.folder, state.clock.now_ms, self.users, lambda: tables.save_soon(self.acls)
         )
+        self.own_tables = (self.users, self.acls)
         self.plain_acl: PlainAcl | None = None
         """`None` without aclEnable."""
         if config.acl_enable:
             self.plain_acl = PlainAcl(Path(config.rocketmq_home or config.store.root) / "conf")
         self.guard = self._make_guard()
         """Checks every request before its handler runs; `None` without access control."""
-
-    @property
-    def own_tables(self) -> tuple[JsonTable, ...]:
-        return (self.users, self.acls)
 
     def open(self) -> None:
         """Read the access keys, and create the users named in the settings. Raises `StartError` if either fails."""
@@ -205,10 +200,9 @@ class Access:
         if self.config.is_5:
             make_first_users(self.config, self.users)
 
-    def periodic(self) -> tuple[Periodic, ...]:
-        if self.plain_acl is None:
-            return ()
-        return (Periodic("plain acl", PLAIN_ACL_SECONDS, self.plain_acl.reload_if_changed),)
+    def periodic(self) -> Iterator[Periodic]:
+        if self.plain_acl is not None:
+            yield Periodic("plain acl", PLAIN_ACL_SECONDS, self.plain_acl.reload_if_changed)
 
     def _make_guard(self) -> Guard | None:
         config = self.config

@@ -44,21 +44,16 @@ def parse_pattern(text: str | None) -> Matches:
 
 
 def _parts_of(text: str) -> tuple[_Range, ...]:
-    """The allowed range of each number of the address."""
     is_6 = ":" in text
     if is_6 and "*" not in text and "-" not in text:
-        text = _expand(text)
+        try:
+            text = IPv6Address(text).exploded
+        except ValueError as error:
+            raise PatternError(f"{text} is not an IP address") from error
     numbers = text.split(":" if is_6 else ".")
     if len(numbers) != (8 if is_6 else 4):
         raise PatternError(f"{text} is not an IP address")
     return tuple(_range_of(number, 16 if is_6 else 10) for number in numbers)
-
-
-def _expand(text: str) -> str:
-    try:
-        return IPv6Address(text).exploded
-    except ValueError as error:
-        raise PatternError(f"{text} is not an IP address") from error
 
 
 def _range_of(text: str, radix: int) -> _Range:

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import stat
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -43,7 +44,7 @@ class PlainAcl:
         self._accounts: dict[str, Account] = {}
         self._file_of: dict[str, Path] = {}
         self._white: list[Matches] = []
-        self._seen: dict[Path, tuple[int, int]] = {}
+        self._seen: dict[Path, Mark] = {}
         self.versions: dict[str, dict[str, int]] = {}
         """File name -> the dataVersion in it."""
 
@@ -55,7 +56,7 @@ class PlainAcl:
             if not self.default_file.exists():
                 self.default_file.parent.mkdir(parents=True, exist_ok=True)
                 self.default_file.touch(0o600)
-            self._read()
+            self.reload()
         except (AclError, OSError) as error:
             raise StartError(f"access keys: {error}") from error
 
@@ -64,12 +65,12 @@ class PlainAcl:
         file of the folder."""
         marks: dict[Path, Mark] = {}
         try:
-            for path in self._folder.rglob("*"):
-                _add_mark(marks, path)
+            for path in chain(self._folder.rglob("*"), (self.default_file,)):
+                if (mark := _mark_of(path)) is not None:
+                    marks[path] = mark
                 yield
-            _add_mark(marks, self.default_file)
             if marks != self._seen:
-                self._read()
+                self.reload()
                 _log.info("read the changed access keys: there are %d now", len(self._accounts))
         except (AclError, OSError) as error:
             self._seen = marks
@@ -80,13 +81,11 @@ class PlainAcl:
         return list(self._marks())
 
     def _marks(self) -> dict[Path, Mark]:
-        marks: dict[Path, Mark] = {}
-        for path in sorted(self._folder.rglob("*")):
-            _add_mark(marks, path)
-        _add_mark(marks, self.default_file)
-        return marks
+        paths = (*sorted(self._folder.rglob("*")), self.default_file)
+        return {path: mark for path in paths if (mark := _mark_of(path)) is not None}
 
-    def _read(self) -> None:
+    def reload(self) -> None:
+        """Read all files now."""
         marks = self._marks()
         accounts: dict[str, Account] = {}
         file_of: dict[str, Path] = {}
@@ -111,10 +110,6 @@ class PlainAcl:
     def file_of(self, access_key: str) -> Path | None:
         return self._file_of.get(access_key)
 
-    def reload(self) -> None:
-        """Read all files now; called when this broker has changed one of them."""
-        self._read()
-
     # -- the check
 
     def __call__(self, command: Command, peer: str) -> None:
@@ -135,13 +130,14 @@ class PlainAcl:
         _check(account, command)
 
 
-def _add_mark(marks: dict[Path, Mark], path: Path) -> None:
-    """Note a file with access keys; other paths, and those that do not exist any more, are left out."""
+def _mark_of(path: Path) -> Mark | None:
+    """`None` for a path that is no file with access keys, or does not exist any more."""
     if path.suffix in (".yml", ".yaml"):
         with contextlib.suppress(FileNotFoundError):
             status = path.stat()
             if stat.S_ISREG(status.st_mode):
-                marks[path] = (status.st_mtime_ns, status.st_size)
+                return status.st_mtime_ns, status.st_size
+    return None
 
 
 def _check(account: Account, command: Command) -> None:

@@ -2,7 +2,7 @@
 files, 53 changes the white addresses.
 
 A changed file is written anew and loses its comments, as in the official broker; the former content stays as .bak.
-Only admins may change keys (see `plain_acl_needs.py`). Mirrors the ACL part of `AdminBrokerProcessor` of 4.9.
+Only admins may change keys. Mirrors the ACL part of `AdminBrokerProcessor` of 4.9.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,5 @@
-"""Checks the signature of a request.
-
-`pocketmq.protocol.wire.signatures` defines the signed content. It is the same in both lines, except for one field that
-old clients leave unsigned. Rights are checked in `plain_acl.py` (4.9) and `authorization.py` (5.x). Nothing is logged
-here.
+"""Checks the signature of a request, whose content is the same in both lines, except for one field that old clients
+leave unsigned.
 """
 
 from typing import Final

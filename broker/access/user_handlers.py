@@ -1,7 +1,6 @@
 """Users and rights for administrators, 5.x: 3001 to 3005, and 3006 to 3010.
 
-`user_table.py` stores users and rights and refuses bad changes; `access_control.py` has already checked the caller. The
-answers to 3004 and 3005 contain passwords, as in the official broker: mqadmin needs them to copy users. Mirrors the
+The answers to 3004 and 3005 contain passwords, as in the official broker: mqadmin needs them to copy users. Mirrors the
 auth part of `AdminBrokerProcessor`.
 """
 
@@ -27,7 +26,7 @@ from pocketmq.protocol.wire.signatures import ACCESS_KEY
 
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, CallWithBody, handles
-from ..state.refusals import UNSET_REMARK
+from ..state.part import UNSET_REMARK
 from ..tables.json_table import JsonTable
 from .access_control import Access
 from .authorization import ACTIONS, by_name, is_address_range, parse_resource
@@ -202,14 +201,12 @@ def _entry_of(entry: PolicyEntryInfo) -> PolicyEntryInfo:
 
 
 async def _change_table(access: Access, table: JsonTable, action: Callable[[], None]) -> Answer:
-    """Change a table, and answer once it is on disk."""
     _run_if_configured(access, action)
     await access.tables.wait_until_saved(table)
     return Answer(remark=UNSET_REMARK)
 
 
 def _run_if_configured(access: Access, action: Callable[[], ResultT]) -> ResultT:
-    """Run the action if users are configured; its refusals become NO_PERMISSION."""
     config = access.config
     is_configured = bool(config.authentication_metadata_provider)
     if not (is_configured or config.authentication_enabled or config.authorization_enabled):

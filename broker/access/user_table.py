@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec import field
 from msgspec.structs import replace
 from pocketmq.protocol.bodies.body import Body, DataVersion
-from pocketmq.protocol.bodies.security import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
+from pocketmq.protocol.bodies.security import AclInfo, PolicyInfo, UserInfo
 from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
 from pocketmq.store.files.json_file import JsonFile
@@ -103,8 +103,8 @@ class UserTable(JsonTable):
             raise AccessRefusedError(f"User:{username} is not found")
         return user.user_type == SUPER
 
-    def to_json(self, *, pretty: bool = False) -> bytes:
-        return fastjson.dumps(_Users(users=self._users, data_version=self.data_version), pretty=pretty)
+    def to_json(self) -> bytes:
+        return fastjson.dumps(_Users(users=self._users, data_version=self.data_version), pretty=True)
 
     def _read(self, stored: _Users) -> None:
         self._users, self.data_version = stored.users, stored.data_version
@@ -166,10 +166,9 @@ class AclTable(JsonTable):
         for policy in acl.policies or []:
             kind = policy.policy_type or CUSTOM
             before = policies.get(kind)
-            policies[kind] = PolicyInfo(
-                policy_type=kind,
-                entries=_merge_entries((before.entries if before else None) or [], policy.entries or []),
-            )
+            both = ((before.entries if before else None) or []) + (policy.entries or [])
+            by_resource = {entry.resource: entry for entry in both}
+            policies[kind] = PolicyInfo(policy_type=kind, entries=list(by_resource.values()))
         self._acls[subject] = AclInfo(subject=subject, policies=list(policies.values()))
         self._changed()
 
@@ -201,17 +200,11 @@ class AclTable(JsonTable):
         if self._acls.pop(subject, None) is not None:
             self._changed()
 
-    def to_json(self, *, pretty: bool = False) -> bytes:
-        return fastjson.dumps(_Acls(acls=self._acls, data_version=self.data_version), pretty=pretty)
+    def to_json(self) -> bytes:
+        return fastjson.dumps(_Acls(acls=self._acls, data_version=self.data_version), pretty=True)
 
     def _read(self, stored: _Acls) -> None:
         self._acls, self.data_version = stored.acls, stored.data_version
-
-
-def _merge_entries(before: list[PolicyEntryInfo], changed: list[PolicyEntryInfo]) -> list[PolicyEntryInfo]:
-    entries = {entry.resource: entry for entry in before}
-    entries.update((entry.resource, entry) for entry in changed)
-    return list(entries.values())
 
 
 def _check_name(username: str | None) -> str:

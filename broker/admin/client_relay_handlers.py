@@ -24,9 +24,9 @@ from pocketmq.protocol.wire.schema import Request, read_reply
 
 from ..broker import Broker
 from ..errors import PeerError, Refusal
-from ..membership.client import Client
+from ..membership.consumer_groups import Client
 from ..network.dispatch import Answer, handles
-from ..state.refusals import UNSET_REMARK
+from ..state.part import UNSET_REMARK
 
 CALL_TIMEOUT_SECONDS: Final = 10.0
 STATUS_TIMEOUT_SECONDS: Final = 5.0
@@ -130,22 +130,16 @@ async def invoke_broker_to_get_consumer_status(
         refuse_old_client(client)
         if wanted and client.client_id != wanted:
             continue
-        offsets = await _status_of(client, question)
-        if offsets is not None:
-            table[client.client_id] = offsets
+        try:
+            answer = await client.connection.exchange(question, timeout_seconds=STATUS_TIMEOUT_SECONDS)
+            if answer.code == ResponseCode.SUCCESS and answer.body is not None:
+                reply = read_reply(question, answer.fields, answer.body)
+                table[client.client_id] = reply.message_queue_table
+        except (PeerError, BodyError):
+            pass
         if wanted:
             break
     return Answer(remark=UNSET_REMARK, body=GetConsumerStatusBody(consumer_table=table).encode())
-
-
-async def _status_of(client: Client, question: GetConsumerStatusFromClient) -> dict[MessageQueue, int] | None:
-    try:
-        answer = await client.connection.exchange(question, timeout_seconds=STATUS_TIMEOUT_SECONDS)
-        if answer.code != ResponseCode.SUCCESS or answer.body is None:
-            return None
-        return read_reply(question, answer.fields, answer.body).message_queue_table
-    except (PeerError, BodyError):
-        return None
 
 
 def refuse_old_client(client: Client) -> None:

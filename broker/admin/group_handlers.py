@@ -1,8 +1,7 @@
 """Consumer groups for administrators: settings (200, 225, 201, 352, 353, 207), members (203, 204, 328, 345), and
 progress: of one group in offsets (208) and in time (303), and of all groups (317).
 
-Settings are in `tables/group_table.py`, members in `membership/consumer_groups.py` and
-`membership/producer_groups.py`. Mirrors the group part of `AdminBrokerProcessor`.
+Mirrors the group part of `AdminBrokerProcessor`.
 """
 
 from collections.abc import Iterator
@@ -48,9 +47,9 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..broker import Broker
 from ..errors import Refusal
-from ..membership.client import Client
+from ..membership.consumer_groups import Client
 from ..network.dispatch import Answer, CallWithBody, handles
-from ..state.refusals import invalid_parameter
+from ..state.part import invalid_parameter
 from ..tables.attributes import AttributeRefusedError
 from ..time.slices import encode_json, in_slices
 

@@ -30,7 +30,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from ..broker import Broker
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, handles
-from ..state.refusals import UNSET_REMARK
+from ..state.part import UNSET_REMARK
 from ..time.slices import encode_json, in_slices
 from .client_relay_handlers import refuse_old_client
 
@@ -70,7 +70,7 @@ async def get_all_consumer_offset(broker: Broker, request: GetAllConsumerOffset)
 @handles(GetAllDelayOffset)
 def get_all_delay_offset(broker: Broker, request: GetAllDelayOffset) -> Answer:
     """How far each delay level has been delivered, for a slave."""
-    return Answer(body=broker.delays.to_json())
+    return Answer(body=broker.delays.to_json(pretty=False))
 
 
 @handles(QueryCorrectionOffset)
@@ -188,7 +188,6 @@ async def _reset_at_clients(broker: Broker, request: InvokeBrokerToResetOffset, 
 async def _pushed_offsets(
     broker: Broker, request: InvokeBrokerToResetOffset, topic_config: TopicConfig
 ) -> dict[MessageQueue, int]:
-    """The new offset of each write queue; without force at most the committed offset."""
     table = {}
     async for queue_id in in_slices(range(topic_config.write_queue_nums)):
         consumed = broker.offsets.query(request.topic, request.group, queue_id)

@@ -4,7 +4,7 @@ The answer contains records as they are stored, one after the other, as views of
 `key_index.py`. Mirrors `QueryMessageProcessor` and `AdminBrokerProcessor.queryConsumeQueue`.
 """
 
-from typing import Final, Literal
+from typing import Final
 
 from pocketmq.protocol.bodies.offsets import ConsumeQueueData, QueryConsumeQueueResponseBody
 from pocketmq.protocol.message.record import measure_record
@@ -20,7 +20,7 @@ from pocketmq.store.lookup.queue_unit import UNIT
 from ..broker import Broker
 from ..errors import Refusal
 from ..network.dispatch import Answer, handles
-from ..state.refusals import UNSET_REMARK
+from ..state.part import UNSET_REMARK
 from ..time.slices import encode_json, in_slices
 
 NOT_FOUND: Final = "can not find message, maybe time range not correct"
@@ -38,6 +38,8 @@ def query_message(broker: Broker, request: QueryMessage) -> Answer:
     max_num = config.default_query_max_num if request.unique_key_query else request.max_num
     if max_num < 0:
         raise Refusal(ResponseCode.SYSTEM_ERROR, f"maxNum must not be negative, got {max_num}")
+    # Tags, else keys, which include unique ids. 4.x has no types.
+    by_tag = broker.config.is_5 and not request.unique_key_query and request.index_type == "T"
     # The answer to 12 always carries the position of the index, so "not found" is not a Refusal.
     result = broker.store.query(
         request.topic,
@@ -45,7 +47,7 @@ def query_message(broker: Broker, request: QueryMessage) -> Answer:
         max_num,
         request.begin_timestamp,
         request.end_timestamp,
-        _index_type(broker, request),
+        "T" if by_tag else "K",
     )
     if not result.views:
         empty = QueryMessageReply(index_last_update_timestamp=0, index_last_update_position=0)
@@ -97,10 +99,3 @@ async def query_consume_queue(broker: Broker, request: QueryConsumeQueue) -> Ans
             min_queue_index=queue.min_offset,
         )
         return Answer(remark=UNSET_REMARK, body=await encode_json(body, len(entries)))
-
-
-def _index_type(broker: Broker, request: QueryMessage) -> Literal["K", "U", "T"]:
-    """The part of the index: tags for T, else keys, which include unique ids. 4.x has no types."""
-    if not broker.config.is_5 or request.unique_key_query:
-        return "K"
-    return "T" if request.index_type == "T" else "K"

@@ -1,11 +1,8 @@
 """A running broker for administrators: its settings (25 changes them, 26 returns all of them) and its figures: all of
 them (28), or one series over three windows (315).
 
-`config/changes.py` says which keys can be changed. If the broker was started with -c, they are written into that file.
-
-The answer to 28 is a flat map of texts, with the official keys and value formats of the emulated line. PocketMQ has no
-thread pools, so the lengths of their queues are 0. `figures.py` counts the figures. Mirrors the same parts
-of `AdminBrokerProcessor`, and `StoreStatsService.getRuntimeInfo`.
+The answer to 28 is a flat map of texts, with the official keys and value formats of the emulated line. Mirrors the same
+parts of `AdminBrokerProcessor`, and `StoreStatsService.getRuntimeInfo`.
 """
 
 import shutil
@@ -108,7 +105,6 @@ def runtime_info(broker: Broker) -> dict[str, str]:
         | _disk(broker)
         | _delay_offsets(broker)
         | _broker(broker)
-        | _day_totals(broker)
         | _pools(broker)
         | ({} if not broker.config.is_5 else _timer(broker))
     )
@@ -162,9 +158,7 @@ def _disk(broker: Broker) -> dict[str, str]:
         "commitLogMaxOffset": str(store.log_end),
         "earliestMessageTimeStamp": str(store.earliest_log_time()),
         "commitLogDiskRatio": log_ratio,
-        f"commitLogDiskRatio_{config.commit_log_dir}": java_double(
-            broker.retention.used_ratio(config.commit_log_dir)
-        ),
+        f"commitLogDiskRatio_{config.commit_log_dir}": log_ratio,
         "consumeQueueDiskRatio": queue_ratio,
     }
     if config.root.exists():
@@ -178,13 +172,10 @@ def _disk(broker: Broker) -> dict[str, str]:
 
 def _delay_offsets(broker: Broker) -> dict[str, str]:
     """For each level with an offset: the offset of the next message to deliver, and the end of the level's queue."""
-    ends = {
-        level: broker.store.max_offset(SCHEDULE_TOPIC, level - 1)
-        for level in broker.delays.levels_with_offset()
-    }
+    delays, store = broker.delays, broker.store
     return {
-        f"scheduleMessageOffset_{level}": f"{broker.delays.offset(level)},{end}"
-        for level, end in ends.items()
+        f"scheduleMessageOffset_{level}": f"{delays.offset(level)},{store.max_offset(SCHEDULE_TOPIC, level - 1)}"
+        for level in delays.levels_with_offset()
     }
 
 
@@ -199,14 +190,12 @@ def _broker(broker: Broker) -> dict[str, str]:
         "startAcceptSendRequestTimeStamp": str(broker.config.start_accept_send_request_time_stamp),
     }
     if not broker.config.is_5:
-        return info | {"brokerVersion": str(V4_9_7), "brokerVersionDesc": "V4_9_7"}
-    is_active = not broker.config.is_slave
-    return info | {"brokerActive": "true" if is_active else "false", "brokerVersionDesc": "V5_5_0"}
-
-
-def _day_totals(broker: Broker) -> dict[str, str]:
+        info |= {"brokerVersion": str(V4_9_7), "brokerVersionDesc": "V4_9_7"}
+    else:
+        is_active = not broker.config.is_slave
+        info |= {"brokerActive": "true" if is_active else "false", "brokerVersionDesc": "V5_5_0"}
     totals = broker.statistics.day_totals
-    return {
+    return info | {
         "msgPutTotalYesterdayMorning": str(totals.put_yesterday_morning),
         "msgPutTotalTodayMorning": str(totals.put_today_morning),
         "msgPutTotalTodayNow": str(broker.statistics.put_total_now),
@@ -237,7 +226,6 @@ def _pools(broker: Broker) -> dict[str, str]:
 
 
 def _timer(broker: Broker) -> dict[str, str]:
-    """The timer: by how many seconds it is late, how many messages are not enqueued yet, how many wait, and rates."""
     timed = broker.delayed.timer
     return {
         "timerReadBehind": str(timed.behind_ms // 1000),

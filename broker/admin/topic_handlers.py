@@ -1,9 +1,8 @@
 """Topics for administrators: 17 and 18, 215, 21, 351, 202, 300, 305; and the deletion of old data: log files (329),
 queues without messages (306) or without a topic (316).
 
-`tables/topic_table.py` has the topics; this file has the checks of the official broker, in its order and with its
-remarks. The store's `retention.py` deletes old files without a request. Mirrors the topic and cleaning parts of
-`AdminBrokerProcessor`.
+`tables/topic_table.py` has the topics. The checks are those of the official broker, in its order and with its remarks.
+Mirrors the topic and cleaning parts of `AdminBrokerProcessor`.
 """
 
 from pocketmq.protocol.bodies.body import DataVersion
@@ -38,7 +37,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from ..broker import Broker
 from ..errors import Refusal
 from ..network.dispatch import Answer, CallWithBody, handles
-from ..state.refusals import UNSET_REMARK, invalid_parameter
+from ..state.part import UNSET_REMARK, invalid_parameter
 from ..tables.attributes import AttributeRefusedError, parse_attributes
 from ..time.slices import encode_json, in_slices
 from .group_handlers import MAX_QUEUES, page_size, refuse_on_slave, tps_of
@@ -95,7 +94,6 @@ async def update_and_create_topic_list(
 
 
 def _make_config(broker: Broker, request: UpdateAndCreateTopic) -> TopicConfig:
-    """The config a request describes. 4.9 does not look at `order`, and has no attributes."""
     return TopicConfig(
         topic_name=request.topic,
         read_queue_nums=request.read_queue_nums,
@@ -258,13 +256,10 @@ async def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> An
 
 
 @handles(QueryTopicConsumeByWho)
-async def query_topic_consume_by_who(broker: Broker, request: QueryTopicConsumeByWho) -> GroupList:
+def query_topic_consume_by_who(broker: Broker, request: QueryTopicConsumeByWho) -> GroupList:
     """The groups that subscribe to a topic now or have offsets in it."""
-    groups = set(broker.membership.consumers.groups_reading(request.topic))
-    async with broker.reports:
-        async for group in in_slices(broker.offsets.groups()):
-            if broker.offsets.has_offsets(request.topic, group):
-                groups.add(group)
+    groups = broker.offsets.groups_of(request.topic)
+    groups.update(broker.membership.consumers.groups_reading(request.topic))
     return GroupList(group_list=sorted(groups))
 
 

@@ -3,6 +3,7 @@
 from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
+from ..state.part import Part
 from .durable_log import DurableLog
 from .metadata_sync import MetadataSync
 from .name_server_link import Connect
@@ -11,15 +12,13 @@ from .replication_master import ReplicationMaster
 from .replication_slave import ReplicationSlave
 
 
-class Cluster:
+class Cluster(Part):
     """`start` and `stop` mirror each other."""
 
     def __init__(
         self, state: BrokerState, delayed: Delayed, membership: Membership, connect: Connect
     ) -> None:
-        self.config = state.config
-        self.store = state.store
-        self.identity = state.identity
+        super().__init__(state)
         self.registration = Registration(state, connect)
         self.replication = ReplicationMaster(state)
         self.durable_log = DurableLog(state, self.replication)

@@ -195,7 +195,6 @@ class Registration:
             self._send_soon(link)
 
     def _topics_since(self, number: int) -> Topics:
-        """The topics of all changes after this one that still exist."""
         names = list(takewhile(lambda name: self._changes[name] > number, reversed(self._changes)))
         topics = self._state.topics.topics
         return {name: topics[name] for name in reversed(names) if name in topics}
@@ -314,7 +313,6 @@ class Registration:
 
 
 async def _log_errors(work: Coroutine[Any, Any, None], name: str) -> None:
-    """Run the work of a task; an unexpected error is logged, and the next timer tries again."""
     try:
         await work
     except Exception:
@@ -373,7 +371,6 @@ def _version_query(state: BrokerState) -> QueryDataVersion:
 
 
 def _names(state: BrokerState) -> dict[str, Any]:
-    """What each request to a name server says of this broker."""
     return {
         "cluster_name": state.config.broker_cluster_name,
         "broker_name": state.config.broker_name,

@@ -1,8 +1,6 @@
 """Requests about replication (5.x): its state (907), and addresses that master and slave exchange (906, 908).
 
-`replication_master.py` and `replication_slave.py` copy the log. The requests by which slaves copy topics, groups and
-offsets are in `admin/topic_handlers.py`, `admin/group_handlers.py` and `admin/offset_admin_handlers.py`. Mirrors
-AdminBrokerProcessor.
+Those by which slaves copy topics, groups and offsets are in `admin/`. Mirrors AdminBrokerProcessor.
 """
 
 from pocketmq.protocol.bodies.replication import HARuntimeInfo

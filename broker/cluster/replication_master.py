@@ -64,6 +64,7 @@ class ReplicationMaster:
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
+        self.log = state.store.replication
         self._listeners: list[asyncio.Server] = []
         self._timer: asyncio.TimerHandle | None = None
         self.waiters = LogWaiters(self._find_replicated, lambda: state.config.store.slave_timeout)
@@ -100,12 +101,11 @@ class ReplicationMaster:
 
     @property
     def log_end(self) -> int:
-        return self._state.store.replication.end
+        return self.log.end
 
-    def add_slave(self, slave: "SlaveConnection") -> bool:
+    def add_slave(self, slave: "SlaveConnection", descriptor: int) -> bool:
         """Add a slave; False if the HA port is closed or guarded, or has too many slaves."""
-        now = asyncio.get_running_loop().time()
-        if not self._descriptors.has_room(slave.descriptor, slave.peer, now):
+        if not self._descriptors.has_room(descriptor, slave.peer, asyncio.get_running_loop().time()):
             return False
         if not self._listeners or len(self.slaves) >= MAX_SLAVES:
             return False
@@ -135,11 +135,8 @@ class ReplicationMaster:
         for slave in list(self.slaves):
             slave.send_more()
 
-    def first_position(self, reported: int) -> int:
-        return self._state.store.replication.first_position(reported)
-
     def read(self, position: int) -> memoryview | None:
-        return self._state.store.replication.read(position, self._state.config.store.ha_transfer_batch_size)
+        return self.log.read(position, self._state.config.store.ha_transfer_batch_size)
 
     # -- waiting sends
 
@@ -164,10 +161,6 @@ class ReplicationMaster:
         needed = self.copies - 1
         reports = sorted((slave.acknowledged for slave in self.slaves), reverse=True)
         return reports[needed - 1] if 0 < needed <= len(reports) else -1
-
-    def answer_replicated(self) -> None:
-        """A slave has reported the end of its log: answer the sends that are replicated now."""
-        self.waiters.look()
 
     # -- every half second
 
@@ -206,15 +199,10 @@ class SlaveConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=UNREAD_BYTES)
         host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]  # it may be gone already
         self.peer = f"{host}:{port}"
-        if not self._master.add_slave(self):
+        if not self._master.add_slave(self, descriptor_of(transport)):
             self._transport.abort()
             return
         _log.info("slave %s connected", self.peer)
-
-    @property
-    def descriptor(self) -> int:
-        """The number of its socket; -1 without one."""
-        return descriptor_of(self._transport)
 
     def connection_lost(self, error: Exception | None) -> None:
         _log.info("lost the connection of slave %s: %s", self.peer, error or "closed")
@@ -228,7 +216,7 @@ class SlaveConnection(asyncio.Protocol):
         self._read_at = asyncio.get_running_loop().time()
         is_first = self._position is None
         if self._position is None:
-            self._position = self._master.first_position(reported)
+            self._position = self._master.log.first_position(reported)
         # No slave has what was not sent: a send must not be answered because one says so.
         is_true = reported <= min(self._position, self._master.log_end)
         self.acknowledged = reported if is_true else -1
@@ -237,7 +225,7 @@ class SlaveConnection(asyncio.Protocol):
             if reported > self._master.log_end:
                 _log.error("slave %s is ahead of this log, which ends at %d", self.peer, self._master.log_end)
             self.send_more()
-        self._master.answer_replicated()
+        self._master.waiters.look()  # a send may be replicated now
 
     def pause_writing(self) -> None:
         self._is_paused = True

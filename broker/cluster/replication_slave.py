@@ -75,7 +75,6 @@ class ReplicationSlave:
             await asyncio.sleep(RETRY_SECONDS if address is not None else RETRY_SECONDS / 10)
 
     async def _copy_from(self, address: str, loop: asyncio.AbstractEventLoop) -> None:
-        """Connect, and copy until the connection ends or the address changes."""
         try:
             host, port = host_and_port(address)
             async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):

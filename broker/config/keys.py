@@ -25,8 +25,7 @@ import msgspec
 from pocketmq.store import StoreConfig
 
 from .addresses import check_addresses, host_and_port
-from .broker_config import BrokerConfig
-from .endpoint_config import EndpointConfig
+from .broker_config import BrokerConfig, EndpointConfig
 from .name_server_config import NameServerConfig
 
 Program = Literal["broker", "namesrv"]
@@ -161,7 +160,6 @@ def read_value(key: Key, text: str) -> Any:
 
 
 def _read_kind(key: Key, text: str) -> Any:
-    """The value of a key that has no field, by its official type."""
     if key.kind == "boolean":
         return _truth(text)
     if key.kind == "double":

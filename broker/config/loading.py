@@ -3,8 +3,7 @@
     load_broker(conf_file, sets) -> BrokerConfig          load_name_server(...) -> NameServerConfig
 
 A bad value of an honoured key stops the start with one line that names key, value and origin; the official broker
-would silently use the default. An unknown key and an unsupported one are one warning each. `keys.py` knows what the
-keys mean.
+would silently use the default. An unknown key and an unsupported one are one warning each.
 """
 
 import logging
@@ -93,18 +92,15 @@ def load_name_server(
     """The name server's settings from namesrv.conf. From broker.conf and `sets` it takes the keys that the broker does
     not have. Raises `StartError` as `load_broker` does."""
     config = NameServerConfig()
-    own, brokers = config_keys.keys("namesrv"), config_keys.keys("broker")
-    for setting in read_settings(broker_conf_file, ()):
-        if setting.key in own and setting.key not in brokers:
-            apply(config, setting)
-    for setting in read_settings(conf_file, ()):
-        if setting.key in own:
-            apply(config, setting)
-        else:
-            _warn_unknown(setting)
-    for setting in read_settings(None, sets):
-        if setting.key in own and setting.key not in brokers:
-            apply(config, setting)
+    own = config_keys.keys("namesrv").keys()
+    not_the_brokers = own - config_keys.keys("broker").keys()
+    sources = ((broker_conf_file, (), not_the_brokers), (conf_file, (), own), (None, sets, not_the_brokers))
+    for file, words, wanted in sources:
+        for setting in read_settings(file, words):
+            if setting.key in wanted:
+                apply(config, setting)
+            elif wanted is own:
+                _warn_unknown(setting)
     return config
 
 

@@ -19,7 +19,7 @@ from pocketmq.core.properties import read_values
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.record import decode_record
 from pocketmq.protocol.message.topics import HALF_TOPIC, SCHEDULE_TOPIC
-from pocketmq.store import NewMessage, PutStatus
+from pocketmq.store import PutStatus
 from pocketmq.store.put_values import AppendResult
 
 from ..state.broker_state import BrokerState
@@ -125,7 +125,6 @@ class DelayLevels:
             self._set_timer()
 
     def _set_timer(self) -> None:
-        """Wake at the earliest due time."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -170,24 +169,16 @@ class DelayLevels:
     def _store(self, level: int, position: int, size: int) -> AppendResult | None:
         """Store one waiting message in its real topic. `None` if its record was deleted or names no other topic."""
         state = self._state
-        record = state.store.read_record(position, size)
-        if record is None:
+        data = state.store.read_record(position, size)
+        if data is None:
             return None
-        message = _real_message(record)
-        if message is None or message.topic == HALF_TOPIC:
+        record = decode_record(data)
+        place = real_place(*read_values(record.properties, (), (names.REAL_TOPIC, names.REAL_QID)))
+        if place is None or place[0] == HALF_TOPIC:
             _log.error("delayed message at log position %d is lost: it names no topic of a client", position)
             return None
-        result = state.store.append(message)
+        # The text keeps DELAY, REAL_TOPIC and REAL_QID, as in the official broker.
+        result = state.store.append(copy_of(record, *place))
         if result.status is PutStatus.PUT_OK:
-            state.statistics.count_delayed_delivery(message.topic, level - 1, result.size)
+            state.statistics.count_delayed_delivery(place[0], level - 1, result.size)
         return result
-
-
-def _real_message(data: memoryview) -> NewMessage | None:
-    """The message that a waiting record becomes; `None` if the record does not name a topic and a queue.
-
-    Its property text keeps DELAY, REAL_TOPIC and REAL_QID, as in the official broker.
-    """
-    record = decode_record(data)
-    place = real_place(*read_values(record.properties, (), (names.REAL_TOPIC, names.REAL_QID)))
-    return None if place is None else copy_of(record, *place)

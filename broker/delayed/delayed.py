@@ -1,5 +1,7 @@
 """The part of a broker that keeps messages until they are due: delay levels, and the timer of the 5.x line."""
 
+from collections.abc import Iterator
+
 from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint
 
 from ..state.broker_state import BrokerState
@@ -12,20 +14,12 @@ SAMPLE_SECONDS = 1.0
 
 
 class Delayed(Part):
-    """`start` and `stop` mirror each other."""
+    """The broker starts and stops both."""
 
     def __init__(self, state: BrokerState) -> None:
         super().__init__(state)
         self.levels = DelayLevels(state)
         self.timer = MessageTimer(state)
-
-    def start(self) -> None:
-        self.levels.start()
-        self.timer.start()
-
-    def stop(self) -> None:
-        """Stop delivering delay levels. The timer runs until `close`, because it may be in the middle of a slot."""
-        self.levels.stop()
 
     def rewind(self, mark: TimerCheckpoint | None) -> None:
         """Follow the queues, which went back to their state at the mark (`MessageTimer.mark`)."""
@@ -33,23 +27,11 @@ class Delayed(Part):
         self.timer.rewind(mark)
         self.levels.start()
 
-    def close(self) -> None:
-        """Finish the current slot and save the timer."""
-        self.timer.stop()
-
-    def abandon(self) -> None:
-        """Stop at once, and save nothing."""
-        self.levels.stop()
-        self.timer.stop(saves=False)
-
-    def periodic(self) -> tuple[Periodic, ...]:
-        timer = self.timer
-        return (
-            Periodic(
-                "timer rates",
-                SAMPLE_SECONDS,
-                lambda: timer.sample(self.clock.now_ms()),
-                next_due=lambda: None,
-                samples_gaps=True,
-            ),
+    def periodic(self) -> Iterator[Periodic]:
+        yield Periodic(
+            "timer rates",
+            SAMPLE_SECONDS,
+            lambda: self.timer.sample(self.clock.now_ms()),
+            next_due=lambda: None,
+            samples_gaps=True,
         )

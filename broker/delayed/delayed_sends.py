@@ -23,7 +23,7 @@ from pocketmq.store import Clock, NewMessage, PutStatus
 
 from ..config.broker_config import BrokerConfig
 from ..errors import Refusal
-from ..state.refusals import refusal_of
+from ..state.part import refusal_of
 from ..storing.messages import reroute, values_in
 from ..storing.numbers import INT_MAX, INT_MIN, parse_number
 from .delayed import Delayed

@@ -25,8 +25,8 @@ from pocketmq.store.timer.timer_store import TimedMessage, TimerStore, checkpoin
 
 from ..state.broker_state import BrokerState
 from ..storing.deliveries import deliver
+from ..storing.messages import record_at_offset
 from ..storing.numbers import number_property, parse_number
-from ..storing.records import record_at_offset
 from ..tables.metric_table import MetricTable
 from ..time.slices import ITEMS_IN_A_TURN
 from ..time.timers import Timer
@@ -315,7 +315,8 @@ class MessageTimer:
 
     def _has_unscheduled_work(self, timers: TimerStore) -> bool:
         """Whether there is something to do that no slot's end announces."""
-        return timers.last_ms >= timers.read_ms or self.messages_behind > 0 or self._has_unsaved(timers)
+        has_unsaved = timers.has_unsaved or self.metrics.dirty
+        return timers.last_ms >= timers.read_ms or self.messages_behind > 0 or has_unsaved
 
     def _tick(self) -> None:
         self._cancel_timers()
@@ -392,7 +393,8 @@ class MessageTimer:
         if due_ms < max(timers.read_ms, timers.floor(now_ms)):
             store = partial(self.delivery.store_copy, record, properties, NEVER_ENQUEUED, rolls=False)
             return deliver("timed", record.position, store)
-        return self._enqueue(timers, due_ms, [_make_timed(record.position, record.size, properties)], now_ms)
+        topic, deletes = properties.get(names.REAL_TOPIC), names.TIMER_DEL_UNIQKEY in properties
+        return self._enqueue(timers, due_ms, [(record.position, record.size, topic, deletes)], now_ms)
 
     def _enqueue(self, timers: TimerStore, due_ms: int, messages: list[TimedMessage], now_ms: int) -> bool:
         """Enqueue messages that are due at the same time, all or none."""
@@ -413,9 +415,6 @@ class MessageTimer:
 
     # -- saving
 
-    def _has_unsaved(self, timers: TimerStore) -> bool:
-        return timers.has_unsaved or self.metrics.dirty
-
     def _save(self, timers: TimerStore) -> None:
         """Save the files every timerFlushIntervalMs, in the thread that writes tables."""
         state = self._state
@@ -435,10 +434,6 @@ class MessageTimer:
         checkpoint = timers.checkpoint(state.clock.now_ms())
         state.tables.write("the timer's files", lambda: timers.flush(checkpoint))
         state.tables.save(self.metrics)
-
-
-def _make_timed(position: int, size: int, properties: dict[str, str]) -> TimedMessage:
-    return position, size, properties.get(names.REAL_TOPIC), names.TIMER_DEL_UNIQKEY in properties
 
 
 def _out_ms(properties: dict[str, str]) -> int | None:

@@ -25,9 +25,8 @@ from pocketmq.store.timer.timer_store import TimerStore
 from ..config.broker_config import BrokerConfig
 from ..state.broker_state import BrokerState
 from ..storing.deliveries import deliver, is_done
-from ..storing.messages import copy_of, real_place
+from ..storing.messages import copy_of, real_place, record_of_entry
 from ..storing.numbers import INT_MAX, number_property
-from ..storing.records import record_of_entry
 from ..tables.metric_table import MetricTable
 from ..time.slices import Budget
 
@@ -86,7 +85,6 @@ class TimerDelivery:
         return deliver("timed", unit.position, lambda: self._deliver_unit(unit, recalled))
 
     def _deliver_unit(self, unit: TimerUnit, recalled: set[str]) -> AppendResult | None:
-        """Deliver one message unless it was recalled."""
         record = record_of_entry(self._state.store, unit.position, unit.size)
         if record is None:
             return None
@@ -99,11 +97,11 @@ class TimerDelivery:
                 recalled.add(key)
                 self._count(properties, 1)
             return None
+        topic, unique_id = properties.get(names.REAL_TOPIC, ""), properties.get(names.UNIQ_KEY, "")
         result = None
-        if not recalled or self._key(properties) not in recalled:
-            result = self.store_copy(
-                record, properties, unit.enqueued_at, rolls=bool(unit.magic & MAGIC_ROLL)
-            )
+        if not recalled or deletion_key(self._state.config, topic, unique_id) not in recalled:
+            rolls = bool(unit.magic & MAGIC_ROLL)
+            result = self.store_copy(record, properties, unit.enqueued_at, rolls=rolls)
         if is_done(result):
             self._count(properties, -1)
         return result
@@ -131,10 +129,6 @@ class TimerDelivery:
             self.count += 1
             state.statistics.count_put(place[0], 1, result.size)
         return result
-
-    def _key(self, properties: dict[str, str]) -> str:
-        topic, unique_id = properties.get(names.REAL_TOPIC, ""), properties.get(names.UNIQ_KEY, "")
-        return deletion_key(self._state.config, topic, unique_id)
 
     def _count(self, properties: dict[str, str], change: int) -> None:
         topic = properties.get(names.REAL_TOPIC)

@@ -16,7 +16,7 @@ from pocketmq.store import PutStatus, StoreError
 
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, handles
-from ..state.refusals import UNSET_REMARK
+from ..state.part import UNSET_REMARK
 from ..storing.messages import changes_of, own_message
 from ..storing.numbers import parse_number
 from .delayed import Delayed

@@ -20,7 +20,6 @@ from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.bodies.client import SubscriptionData, is_tag_type
 from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
-from pocketmq.store.files.json_file import MAX_FILE_BYTES
 
 from ..tables.json_table import JsonTable, TextOf
 from .bloom_filter import BloomFilter, BloomFilterData
@@ -76,6 +75,7 @@ class ConsumerFilters(JsonTable):
     """All SQL filters of a broker. Filtered pulls call `find`: two look-ups, and one in the cache of expressions."""
 
     state_fields = ("_characters", "_filters")
+    body_type = FilterFile
 
     def __init__(self, config: "BrokerConfig", now_ms: Callable[[], int]) -> None:
         super().__init__(config.store.root / layout.CONFIG / layout.CONSUMER_FILTERS, now_ms)
@@ -178,30 +178,28 @@ class ConsumerFilters(JsonTable):
         self.clean()
         return super().snapshot()
 
-    def to_json(self, *, pretty: bool = False) -> bytes:
+    def to_json(self) -> bytes:
         file = FilterFile()
         for group, of_group in self._filters.items():
             for topic, data in of_group.items():
                 of_topic = file.filter_data_by_topic.setdefault(topic, TopicFilters(topic=topic))
                 of_topic.group_filter_data[group] = msgspec.structs.replace(data, dead=data.is_dead)
-        return fastjson.dumps(file, pretty=pretty)
+        return fastjson.dumps(file, pretty=True)
 
-    def read_content(self, content: bytes) -> bool:
-        """Load the file. If the size of the bloom filter changed, load nothing, as the official broker does."""
-        stored = fastjson.decode(content, FilterFile, max_bytes=MAX_FILE_BYTES)
+    def _read(self, stored: FilterFile) -> None:
+        """If the size of the bloom filter changed, load nothing, as the official broker does."""
         filters: dict[str, dict[str, FilterData]] = {}
         characters = 0
         for topic, of_topic in stored.filter_data_by_topic.items():
             for group, data in of_topic.group_filter_data.items():
                 if not self._bloom_filter.is_valid(data.bloom_filter_data):
-                    return True
+                    return
                 if data.dead_time == 0:
                     dead_time = max(self._now_ms() - DEAD_BEFORE_START_MS, data.born_time)
                     data = msgspec.structs.replace(data, dead_time=dead_time)
                 filters.setdefault(group, {})[topic] = data
                 characters += data.characters
         self._filters, self._characters = filters, characters
-        return True
 
 
 _NO_FILTERS: Final[dict[str, FilterData]] = {}

@@ -20,6 +20,7 @@ import operator
 import re
 from collections.abc import Callable
 from enum import Enum, auto
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -55,17 +56,8 @@ _SPECIAL: Final = {"Infinity": float("inf"), "NaN": float("inf")}
 """NaN sorts after all numbers. `_as_doubles` tells it apart from infinity; no literal is infinite."""
 
 
-def read_int(text: str) -> int:
-    """Java's `Integer.valueOf`. Raises `EvaluationError`."""
-    return _whole(text, INT_LIMIT)
-
-
-def read_long(text: str) -> int:
-    """Java's `Long.valueOf`. Raises `EvaluationError`."""
-    return _whole(text, LONG_LIMIT)
-
-
-def _whole(text: str, limit: int) -> int:
+def _whole(limit: int, text: str) -> int:
+    """Java's `Integer.valueOf` or `Long.valueOf`."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if digits.isdecimal() and len(digits) <= _LONGEST:
         value = int(text)
@@ -109,8 +101,8 @@ class Kind(Enum):
 
 _NUMBERS: Final = (Kind.INT, Kind.LONG, Kind.DOUBLE)
 _READERS: Final[dict[Kind, Callable[[str], Any]]] = {
-    Kind.INT: read_int,
-    Kind.LONG: read_long,
+    Kind.INT: partial(_whole, INT_LIMIT),
+    Kind.LONG: partial(_whole, LONG_LIMIT),
     Kind.DOUBLE: read_double,
 }
 _ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {
@@ -239,22 +231,18 @@ def minus(operand: Operand) -> Operand:
 # -- comparisons
 
 
-def equal(left: Operand, right: Operand) -> Operand:
-    for side in (left, right):
-        if side.is_literal and side.value is None:
-            raise SqlError("NULL cannot be compared, use IS NULL")
-    if left.is_literal and right.is_literal and left.kind is Kind.TRUTH and right.kind is not Kind.TRUTH:
-        raise SqlError("a truth value cannot be compared with this")
-    return _equal(left, right)
-
-
 def is_null(operand: Operand) -> Operand:
     evaluate = operand.evaluate
     return _truth(lambda properties: evaluate(properties) is None, operand)
 
 
-def _equal(left: Operand, right: Operand) -> Operand:
+def equal(left: Operand, right: Operand) -> Operand:
     """Two absent values are equal; if only the left is absent the result is unknown, if only the right, false."""
+    for side in (left, right):
+        if side.is_literal and side.value is None:
+            raise SqlError("NULL cannot be compared, use IS NULL")
+    if left.is_literal and right.is_literal and left.kind is Kind.TRUTH and right.kind is not Kind.TRUTH:
+        raise SqlError("a truth value cannot be compared with this")
     of_left, of_right = left.evaluate, right.evaluate
     if left.kind in (Kind.PROPERTY, Kind.TEXT) and right.kind is Kind.TEXT:
         text = right.value

@@ -1,7 +1,7 @@
 """Tag filters: which messages of a queue match a subscription, by the tags code of the queue entry.
 
 The code is the Java hash of the tag, and two tags may have the same hash: the client compares the text again. Mirrors
-the tag half of `ExpressionMessageFilter`; SQL92 is in `sql_filter.py`.
+the tag half of `ExpressionMessageFilter`.
 """
 
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """The part of a broker that answers at which offset a group continues or starts reading."""
 
+from collections.abc import Iterator
+
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
 from ..state.part import Part
@@ -18,13 +20,11 @@ class FirstPosition(Part):
         self.broadcasts = BroadcastOffsets(state, membership.consumers)
         self.skipped = SkippedMessages(state)
 
-    def periodic(self) -> tuple[Periodic, ...]:
-        return (
-            Periodic(
-                "broadcasts",
-                BROADCAST_SECONDS,
-                lambda: self.broadcasts.expire(self.clock.now_ms()),
-                next_due=self.broadcasts.next_expiry_ms,
-                also_in_real_time=True,
-            ),
+    def periodic(self) -> Iterator[Periodic]:
+        yield Periodic(
+            "broadcasts",
+            BROADCAST_SECONDS,
+            lambda: self.broadcasts.expire(self.clock.now_ms()),
+            next_due=self.broadcasts.next_expiry_ms,
+            also_in_real_time=True,
         )

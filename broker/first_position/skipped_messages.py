@@ -11,8 +11,9 @@ Nothing here is on the path of a send or a pull.
 
 import logging
 from collections import OrderedDict
-from typing import Any, Final
+from typing import Final
 
+from ..bounded_cache import SaidOnce
 from ..network.dispatch import Peer
 from ..state.broker_state import BrokerState
 from .rules import Rule
@@ -20,7 +21,7 @@ from .rules import Rule
 _log = logging.getLogger("pocketmq.first_position")
 
 MOST_QUESTIONS: Final = 10_000
-"""Answers "not found" that are remembered, and lines that were written."""
+"""Answers "not found" that are remembered."""
 _LONGEST_NAMES: Final = 512
 """No group or topic has such a name."""
 PAUSE_MS: Final = 10_000
@@ -37,7 +38,7 @@ class SkippedMessages:
         self._state = state
         self._unanswered: OrderedDict[_Question, tuple[str, Rule, int, int]] = OrderedDict()
         """Group, rule, max offset and time (ms) of the last answer "not found"."""
-        self._said: OrderedDict[tuple[str, str, int], None] = OrderedDict()
+        self._said = SaidOnce()
 
     def record_not_found(self, connection: Peer, group: str, topic: str, queue_id: int, rule: Rule) -> None:
         """14 was answered "not found"."""
@@ -47,7 +48,8 @@ class SkippedMessages:
             return
         end = self._state.store.max_offset(topic, queue_id)
         self._unanswered[connection.peer, topic, queue_id] = group, rule, end, self._state.clock.now_ms()
-        _limit(self._unanswered)
+        while len(self._unanswered) > MOST_QUESTIONS:
+            self._unanswered.popitem(last=False)
 
     def record_end(self, connection: Peer, topic: str, queue_id: int, end: int) -> None:
         """30 was answered `end`: if the connection has just asked for a group, that group starts there."""
@@ -56,11 +58,8 @@ class SkippedMessages:
             return
         group, rule, known_end, asked_ms = question
         now_ms = self._state.clock.now_ms()
-        key = group, topic, queue_id
-        if end <= known_end or now_ms - asked_ms > PAUSE_MS or key in self._said:
+        if end <= known_end or now_ms - asked_ms > PAUSE_MS or not self._said.first((group, topic, queue_id)):
             return
-        self._said[key] = None
-        _limit(self._said)
         count, sent_ms = end - known_end, self._state.store.store_time(topic, queue_id, known_end)
         _log.warning(
             "group %s starts topic %s queue %d at %d: %s sent %d ms before %s skipped, rule %s + LAST_OFFSET; "
@@ -78,9 +77,4 @@ class SkippedMessages:
     def forget(self) -> None:
         """Forget every question and every line."""
         self._unanswered.clear()
-        self._said.clear()
-
-
-def _limit(table: OrderedDict[Any, Any]) -> None:
-    while len(table) > MOST_QUESTIONS:
-        table.popitem(last=False)
+        self._said = SaidOnce()

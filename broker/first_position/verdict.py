@@ -6,7 +6,6 @@ always agrees with the answer. The rules are in `rules.py`.
 
 import logging
 
-import msgspec
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.offset import Verdict
 
@@ -76,12 +75,17 @@ def _verdict(
         start = client_start(decision, where, is_retry_topic=is_retry, max_offset=max_offset)
         # The broker corrects the first pull of a deleted offset to the min offset.
         starts[where] = None if start is None else max(start, min_offset)
-    verdict = Verdict(
+    why_hot = f" (policy {heat.policy if heat else ''})"
+    if heat is not None and heat.policy == "distance":
+        distance, budget = heat.distance_bytes, heat.memory_budget_bytes
+        sign = "<=" if distance <= budget else ">"
+        why_hot = f" ({distance:,} bytes from the log end {sign} {budget:,} bytes of memory)"
+    return Verdict(
         group=group,
         topic=topic,
         queue_id=queue_id,
         rule=decision.rule.value,
-        because="",
+        because=reason_of(decision.rule, offset=decision.offset, min_offset=min_offset, heat=why_hot),
         offset=decision.offset,
         from_last=starts[FROM_LAST],
         from_first=starts[FROM_FIRST],
@@ -96,15 +100,3 @@ def _verdict(
         log_end_bytes=store.log_end,
         memory_budget_bytes=heat.memory_budget_bytes if heat else 0,
     )
-    because = reason_of(
-        decision.rule, offset=decision.offset, min_offset=min_offset, heat=f" ({_heat(verdict)})"
-    )
-    return msgspec.structs.replace(verdict, because=because)
-
-
-def _heat(verdict: Verdict) -> str:
-    if verdict.residency != "distance" or verdict.first_position_bytes is None:
-        return f"policy {verdict.residency}"
-    distance = verdict.log_end_bytes - verdict.first_position_bytes
-    sign = "<=" if distance <= verdict.memory_budget_bytes else ">"
-    return f"{distance:,} bytes from the log end {sign} {verdict.memory_budget_bytes:,} bytes of memory"

@@ -1,8 +1,7 @@
 """Keeps the connected clients: the members of consumer and producer groups, and the queues that they lock.
 
 membership.py        the part of a broker
-client.py            one client on one connection
-consumer_groups.py   the members and subscriptions of each consumer group
+consumer_groups.py   one client on one connection; the members and subscriptions of each consumer group
 consumer_notices.py  40: notifies members that their group has changed
 producer_groups.py   the connected producers, by group and by client id
 queue_locks.py       which client may consume which queue orderly

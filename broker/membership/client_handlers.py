@@ -1,7 +1,7 @@
 """Clients register and unregister: 34 HEART_BEAT, 35, 38, the queue locks 41 and 42, and 46 CHECK_CLIENT_CONFIG.
 
-`consumer_groups.py` and `producer_groups.py` keep the clients, `queue_locks.py` the locks. Mirrors
-`ClientManageProcessor`, the member list of `ConsumerManageProcessor` and the lock part of `AdminBrokerProcessor`.
+Mirrors `ClientManageProcessor`, the member list of `ConsumerManageProcessor` and the lock part of
+`AdminBrokerProcessor`.
 
 A heartbeat V2 (5.x) carries a fingerprint of the client's groups and subscriptions. While the fingerprint stays the
 same, the heartbeat omits the subscriptions; IS_SUB_CHANGE=true in the reply asks the client to send them again.
@@ -39,7 +39,7 @@ from ..errors import Refusal
 from ..filters.sql_filter import ExpressionRefused, compile_expression
 from ..filters.tag_filter import check_filter_enabled
 from ..network.dispatch import Call, CallWithBody, handles
-from .client import Client
+from .consumer_groups import Client
 from .membership import Membership
 
 MAX_BODY_BYTES: Final = 1 << 20
@@ -67,8 +67,7 @@ def heart_beat(
 ) -> HeartBeatReply:
     """Register the producers and consumers of one client; creates the retry topics of the consumers."""
     heartbeat = _read_body(call)
-    _check_names(heartbeat)
-    _check_numbers(membership, heartbeat, call)
+    _check(membership, heartbeat, call)
     command = call.command
     now_ms = membership.clock.wall_ms()
     client = Client(call.connection, heartbeat.client_id or "", command.language, command.version, now_ms)
@@ -84,20 +83,16 @@ def heart_beat(
     )
 
 
-def _check_names(heartbeat: HeartbeatData) -> None:
-    """Raise `BodyError` for a heartbeat without names, before any part of it is registered."""
-    names = [consumer.group_name for consumer in heartbeat.consumer_data_set]
-    names += [producer.group_name for producer in heartbeat.producer_data_set]
+def _check(membership: Membership, heartbeat: HeartbeatData, call: Call) -> None:
+    """Raise `BodyError` for a heartbeat without names, or one that would leave more here than a client may, before any
+    part of it is registered."""
+    consumers, producers = heartbeat.consumer_data_set, heartbeat.producer_data_set
+    names = [one.group_name for one in consumers] + [one.group_name for one in producers]
     if None in names:
         raise BodyError("HeartbeatData: a group without groupName")
-    for consumer in heartbeat.consumer_data_set:
+    for consumer in consumers:
         if any(subscription.topic is None for subscription in consumer.subscription_data_set):
             raise BodyError(f"HeartbeatData: group {consumer.group_name} has a subscription without topic")
-
-
-def _check_numbers(membership: Membership, heartbeat: HeartbeatData, call: Call) -> None:
-    """Raise `BodyError` for a heartbeat that would leave more here than a client may."""
-    consumers, producers = heartbeat.consumer_data_set, heartbeat.producer_data_set
     subscriptions = sum(len(consumer.subscription_data_set) for consumer in consumers)
     if subscriptions > MAX_SUBSCRIPTIONS:
         raise BodyError(
@@ -108,9 +103,8 @@ def _check_numbers(membership: Membership, heartbeat: HeartbeatData, call: Call)
         groups += len({one.group_name for one in named}.union(known.of_connection(call.connection)))
     if groups > MAX_GROUPS:
         raise BodyError(f"HeartbeatData: {groups} groups of one connection, at most {MAX_GROUPS} are allowed")
-    names = [heartbeat.client_id, *(consumer.group_name for consumer in consumers)]
-    names += [producer.group_name for producer in producers]
     names += [one.topic for consumer in consumers for one in consumer.subscription_data_set]
+    names.append(heartbeat.client_id)
     if max(len(name or "") for name in names) > MAX_NAME_LENGTH:
         raise BodyError(f"HeartbeatData: a name of more than {MAX_NAME_LENGTH} characters")
 

@@ -1,4 +1,4 @@
-"""The online members of each consumer group, and the subscriptions of the group.
+"""One client on one connection, the online members of each consumer group, and the subscriptions of the group.
 
 A group exists here while at least one of its clients is connected; its settings and offsets are in the store's tables.
 The heartbeat of any member changes the whole group: the last one sets the consume type and model, removes the topics it
@@ -23,7 +23,6 @@ from typing import Final
 from pocketmq.protocol.bodies.client import SubscriptionData
 
 from ..network.dispatch import Peer
-from .client import Client, expire_clients
 
 _log = logging.getLogger("pocketmq.membership")
 
@@ -34,6 +33,44 @@ BROADCASTING: Final = "BROADCASTING"
 Notify = Callable[[str, Collection[Peer]], None]
 """Called with a group and its remaining connections, as they are and will be, after its members or topics have
 changed."""
+
+
+class Client:
+    """Official ClientChannelInfo. `language` and `version` are those of the heartbeat's command header."""
+
+    __slots__ = ("client_id", "connection", "language", "last_update_ms", "version")
+
+    def __init__(self, connection: Peer, client_id: str, language: str, version: int, now_ms: int) -> None:
+        self.connection = connection
+        self.client_id = client_id
+        self.language = language
+        self.version = version
+        self.last_update_ms = now_ms
+
+    def __repr__(self) -> str:
+        return f"{self.client_id}@{self.connection.peer}"
+
+
+def expire_clients(
+    what: str,
+    members: Iterable[tuple[str, Client]],
+    limit_ms: int,
+    is_member: Callable[[str, Client], bool],
+    drop: Callable[[str, Client], None],
+) -> Generator[None]:
+    """Drop clients of groups whose last heartbeat was before `limit_ms`, and close their connections, each with one
+    line of the log. Yields after each client; `is_member` says whether it still is one then."""
+    closing = set[Peer]()
+    for group, client in members:
+        yield
+        if client.last_update_ms >= limit_ms or not is_member(group, client):
+            continue
+        connection = client.connection
+        if connection not in closing and not connection.closed:
+            closing.add(connection)
+            _log.warning("%s %r of %s sends no heartbeats: closing its connection", what, client, group)
+        drop(group, client)
+        connection.close()
 
 
 class ConsumerGroup:
@@ -127,7 +164,7 @@ class ConsumerGroups:
         *,
         is_5: bool = True,
         expiry_ms: int = CHANNEL_EXPIRED_MS,
-        on_empty: Callable[[str], None] | None = None,
+        on_empty: Callable[[str], None] = lambda group: None,
     ) -> None:
         """`on_empty` is called with a group whose last client has left."""
         self._notify = notify
@@ -137,9 +174,6 @@ class ConsumerGroups:
         self._groups: dict[str, ConsumerGroup] = {}
         self._of_connection: dict[Peer, set[str]] = {}
         """The groups of each connection."""
-
-    def __len__(self) -> int:
-        return len(self._groups)
 
     def get(self, group: str) -> ConsumerGroup | None:
         """The group; `None` if none of its clients is connected."""
@@ -243,8 +277,7 @@ class ConsumerGroups:
                 del self._of_connection[connection]
         if not group.connections:
             self._groups.pop(group.name, None)
-            if self._on_empty is not None:
-                self._on_empty(group.name)
+            self._on_empty(group.name)
 
     def _notify_members(self, group: ConsumerGroup) -> None:
         if group.connections and (self._notifies_broadcasting or not group.is_broadcasting):

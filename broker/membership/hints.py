@@ -15,7 +15,7 @@ from typing import Final
 from pocketmq.protocol.bodies.client import SubscriptionData
 from pocketmq.protocol.message.topics import is_retry_topic
 
-from ..said_once import SaidOnce
+from ..bounded_cache import SaidOnce
 from ..tables.topic_table import TopicTable
 from .consumer_groups import ConsumerGroup
 
@@ -46,8 +46,14 @@ class MembershipHints:
         `shares_queues` its members read all queues, so that more members than queues are none too many."""
         after = {one.topic or "": one.sub_string or "" for one in subscriptions}
         members = len(group.connections)
-        if members > 1 and before and after != before:
-            self._say_differs(group.name, before, after)
+        if members > 1 and before and after != before and self._said.first(("differs", group.name)):
+            _log.warning(
+                "group %s: its members subscribe differently, %s and %s. All members of a group must subscribe to the "
+                "same topics with the same expression, else messages are lost",
+                group.name,
+                _show(before),
+                _show(after),
+            )
         left = MAX_LINES
         for topic in after:
             if left and not is_retry_topic(topic):
@@ -65,16 +71,6 @@ class MembershipHints:
                 "next heartbeat: after 30 s, unless the consumer sets heartbeatBrokerInterval",
                 group,
                 topic,
-            )
-
-    def _say_differs(self, group: str, before: dict[str, str], after: dict[str, str]) -> None:
-        if self._said.first(("differs", group)):
-            _log.warning(
-                "group %s: its members subscribe differently, %s and %s. All members of a group must subscribe to the "
-                "same topics with the same expression, else messages are lost",
-                group,
-                _show(before),
-                _show(after),
             )
 
     def _look_at_topic(self, group: ConsumerGroup, topic: str, members: int) -> bool:

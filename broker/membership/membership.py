@@ -1,9 +1,11 @@
 """The part of a broker that keeps its clients: members of consumer and producer groups, and their queue locks."""
 
+from collections.abc import Iterator
+
 from ..filters.consumer_filters import ConsumerFilters
 from ..network.dispatch import Peer
 from ..state.broker_state import BrokerState
-from ..tables.json_table import JsonTable
+from ..state.part import Part
 from ..time.periodic import Periodic
 from .consumer_groups import ConsumerGroups
 from .consumer_notices import ConsumerNotices
@@ -17,16 +19,12 @@ NOTICE_SECONDS = 15.0
 FILTER_SAVE_SECONDS = 10.0
 
 
-class Membership:
+class Membership(Part):
     """In memory, except the SQL92 filters and the request modes, which have files."""
 
     def __init__(self, state: BrokerState) -> None:
+        super().__init__(state)
         config, now_ms = state.config, state.clock.now_ms
-        self.state = state
-        self.config = config
-        self.clock = state.clock
-        self.topics = state.topics
-        self.groups = state.groups
         self.notices = ConsumerNotices(config, state.timers.call_soon)
         self.filters = ConsumerFilters(config, now_ms)
         self.consumers = ConsumerGroups(
@@ -39,27 +37,18 @@ class Membership:
         self.locks = QueueLocks()
         self.hints = MembershipHints(state.topics)
         self.request_modes = RequestModes(state.folder, now_ms)
-
-    @property
-    def own_tables(self) -> tuple[JsonTable, ...]:
-        return (self.filters, self.request_modes) if self.config.is_5 else (self.filters,)
+        self.own_tables = (self.filters, self.request_modes) if self.is_5 else (self.filters,)
 
     def connection_closed(self, connection: Peer) -> None:
         """Remove the clients of a closed connection."""
         self.consumers.connection_closed(connection)
         self.producers.connection_closed(connection)
 
-    def periodic(self) -> tuple[Periodic, ...]:
+    def periodic(self) -> Iterator[Periodic]:
         now_ms, wall_ms = self.clock.now_ms, self.clock.wall_ms
-        return (
-            Periodic("notices", NOTICE_SECONDS, self.notices.flush),
-            Periodic("consumers", EXPIRY_SCAN_SECONDS, lambda: self.consumers.expire(wall_ms())),
-            Periodic("producers", EXPIRY_SCAN_SECONDS, lambda: self.producers.expire(wall_ms())),
-            Periodic(
-                "locks",
-                EXPIRY_SCAN_SECONDS,
-                lambda: self.locks.expire(now_ms()),
-                next_due=self.locks.next_expiry_ms,
-            ),
-            Periodic("filters", FILTER_SAVE_SECONDS, lambda: self.state.tables.save(self.filters)),
-        )
+        yield Periodic("notices", NOTICE_SECONDS, self.notices.flush)
+        yield Periodic("consumers", EXPIRY_SCAN_SECONDS, lambda: self.consumers.expire(wall_ms()))
+        yield Periodic("producers", EXPIRY_SCAN_SECONDS, lambda: self.producers.expire(wall_ms()))
+        locks = self.locks
+        yield Periodic("locks", EXPIRY_SCAN_SECONDS, lambda: locks.expire(now_ms()), locks.next_expiry_ms)
+        yield Periodic("filters", FILTER_SAVE_SECONDS, lambda: self.tables.save(self.filters))

@@ -8,8 +8,7 @@ import logging
 from collections.abc import Collection, Generator
 
 from ..network.dispatch import Peer
-from .client import Client, expire_clients
-from .consumer_groups import CHANNEL_EXPIRED_MS
+from .consumer_groups import CHANNEL_EXPIRED_MS, Client, expire_clients
 
 _log = logging.getLogger("pocketmq.membership")
 

@@ -60,10 +60,6 @@ class RequestModes(JsonTable):
         modes = {topic: of_topic.copy() for topic, of_topic in self._modes.items()}
         return MessageRequestModeSerializeWrapper(message_request_mode_map=modes)
 
-    def to_json(self, *, pretty: bool = False) -> bytes:
-        """The text of the file, which has one form only."""
-        return b"".join(self._frozen()())
-
     def _frozen(self) -> TextOf:
         modes = self._modes.copy()
         return lambda: file_pieces({"messageRequestModeMap": self._text.pieces(modes)})

@@ -1,7 +1,6 @@
 """The requests to the name server: registrations, routes, lists, key-value settings, and its own settings.
 
-The rules are in `route_table.py` and `topic_routes.py`; `config/changes.py` says which settings can be changed. Mirrors
-`DefaultRequestProcessor` and `ClientRequestProcessor`.
+Mirrors `DefaultRequestProcessor` and `ClientRequestProcessor`.
 """
 
 import logging

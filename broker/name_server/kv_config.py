@@ -6,18 +6,16 @@ the official form. Mirrors `KVConfigManager`; only the event loop's thread touch
     {"configTable":{"ORDER_TOPIC_CONFIG":{"orders":"broker-a:4;broker-b:4"}}}
 """
 
-import asyncio
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from msgspec import field
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.files.json_file import MAX_FILE_BYTES, JsonFile
 
 from ..errors import Refusal
 from ..state.table_saver import TableSaver
+from ..tables.json_table import JsonTable
 
 ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
 """Namespace of ordered topics: topic -> `broker:queues;broker:queues`."""
@@ -32,29 +30,22 @@ class _File(Body, frozen=True):
     config_table: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
-class KvConfig:
-    """The settings and their file; without a path they are in memory only."""
+class KvConfig(JsonTable):
+    """The settings; with an empty `path` they have no file. The official name server writes the file once for each
+    change; here those made while it is written go into the next one."""
 
     state_fields = ("_characters", "_namespaces")
-    """A test companion sets them back."""
+    body_type = _File
 
-    def __init__(self, path: Path | None, files: TableSaver) -> None:
-        self._file = None if path is None else JsonFile(path)
+    def __init__(self, path: str, files: TableSaver) -> None:
+        self._has_file = bool(path)
+        super().__init__(Path(path or "kvConfig.json"), lambda: 0, self._save)
         self._files = files
         self._namespaces: dict[str, dict[str, str]] = {}
         self._characters = 0
-        self._changes = 0
-        self._changes_on_disk = 0
-        self._saving = asyncio.Lock()
 
-    def load(self) -> None:
-        """Read the file, if it exists. Raises `StoreError` if it and its backup are damaged."""
-        content = self._file.load(_decode) if self._file is not None else None
-        if content is not None:
-            self._namespaces = content.config_table
-            self._characters = sum(
-                _size(key, value) for table in self._namespaces.values() for key, value in table.items()
-            )
+    def load(self) -> bool:
+        return self._has_file and super().load()
 
     def get(self, namespace: str, key: str) -> str | None:
         return self._namespaces.get(namespace, {}).get(key)
@@ -74,42 +65,32 @@ class KvConfig:
             raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
         self._namespaces.setdefault(namespace, {})[key] = value
         self._characters = size
-        self._changes += 1
+        self._changed()
 
     def delete(self, namespace: str, key: str) -> None:
         """Remove a key if it exists; the namespace stays."""
         value = self._namespaces.get(namespace, {}).pop(key, None)
         if value is not None:
             self._characters -= _size(key, value)
-        self._changes += 1
-
-    def mark_restored(self) -> None:
-        """The fields of `state_fields` were set, by a test companion: they are written."""
-        self._changes += 1
-        if self._file is not None:
-            self._files.write(str(self._file.path), partial(self._file.save, self._content()))
+        self._changed()
 
     async def wait_until_saved(self) -> None:
-        """Wait until the changes made so far are on disk; those made while a file is written go into the next one. (The
-        official name server writes one file for each.) Refused if they cannot be written."""
-        if self._file is None:
-            return
-        change = self._changes
-        async with self._saving:
-            if self._changes_on_disk >= change:
-                return
-            written = self._changes
-            save = partial(self._file.save, self._content())
-            if not await self._files.write_and_wait(str(self._file.path), save):
-                raise Refusal(ResponseCode.SYSTEM_ERROR, "the settings cannot be written to disk")
-            self._changes_on_disk = written
+        """Wait until the changes made so far are on disk. Raises `Refusal` if they cannot be written."""
+        if self._has_file:
+            await self._files.wait_until_saved(self)
 
-    def _content(self) -> bytes:
+    def _save(self) -> None:
+        if self._has_file:
+            self._files.save(self)
+
+    def to_json(self) -> bytes:
         return _File(config_table=self._namespaces).encode()
 
-
-def _decode(content: bytes) -> _File:
-    return _File.decode(content, max_bytes=MAX_FILE_BYTES)
+    def _read(self, stored: _File) -> None:
+        self._namespaces = stored.config_table
+        self._characters = sum(
+            _size(key, value) for table in self._namespaces.values() for key, value in table.items()
+        )
 
 
 def _size(key: str, value: str) -> int:

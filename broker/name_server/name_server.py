@@ -1,29 +1,20 @@
 """The name server: its route table and key-value settings, and the scan for brokers without heartbeat.
 
-The `NAME_SERVER` handlers work on it:
-
-    name_server = NameServer(config, clock, is_5=True)
-    server = Server("name server", version=...)
-    await server.bind(host, port)
-    await server.serve(NAME_SERVER.of_line(5).bind(name_server), on_close=name_server.connection_closed)
-    name_server.start(server); ...; await server.close(); name_server.stop()
-
-Mirrors `NamesrvController`.
+The `NAME_SERVER` handlers work on it; `node.py` starts and stops it. Mirrors `NamesrvController`.
 """
 
 import asyncio
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 from pocketmq.protocol.requests.name_server import NotifyMinBrokerIdChange
 from pocketmq.store import Clock
 
+from ..bounded_cache import SaidOnce
 from ..errors import PeerError
 from ..network.connection import Connection
 from ..network.dispatch import Peer
-from ..said_once import SaidOnce
 from ..state.table_saver import TableSaver
 from ..time.slices import MAX_REPORTS
 from .kv_config import KvConfig
@@ -54,7 +45,7 @@ class NameServer:
         """Held by each handler that makes a list in slices."""
         self.files = TableSaver()
         """Writes the files of settings."""
-        self.kv = KvConfig(Path(config.kv_config_path) if config.kv_config_path else None, self.files)
+        self.kv = KvConfig(config.kv_config_path, self.files)
         self._clock = clock
         self._started_ms = clock.monotonic_ms()
         self._server: Server | None = None

@@ -24,10 +24,10 @@ from pocketmq.protocol.requests.name_server import RegisterBroker, RegisterBroke
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import Clock
 
+from ..bounded_cache import SaidOnce
 from ..config.broker_config import MASTER_ID
 from ..errors import Refusal
 from ..network.dispatch import Peer
-from ..said_once import SaidOnce
 from ..time.slices import in_slices
 
 if TYPE_CHECKING:
@@ -129,7 +129,13 @@ class RouteTable:
         self._keep_alive(request, wrapper.data_version, filter_servers, connection)
         if is_new_minimum and self._config.notify_min_broker_id_changed:
             self._min_broker_changed(addresses, None, request.ha_server_addr)
-        return self._master_for(request, addresses)
+        master = addresses.get(MASTER_ID)
+        if broker_id == MASTER_ID or master is None:
+            return RegisterBrokerReply()
+        live = self.live.get(self.key(request.cluster_name, master))
+        if live is None:
+            return RegisterBrokerReply()
+        return RegisterBrokerReply(ha_server_addr=live.ha_server_addr, master_addr=master)
 
     def _check_room(self, request: RegisterBroker, topics: int) -> None:
         """Raise `Refusal` for a registration that would fill the table."""
@@ -226,15 +232,6 @@ class RouteTable:
             self.filter_servers[key] = filter_servers
         elif filter_servers is not None:
             self.filter_servers.pop(key, None)
-
-    def _master_for(self, request: RegisterBroker, addresses: dict[int, str]) -> RegisterBrokerReply:
-        master = addresses.get(MASTER_ID)
-        if request.broker_id == MASTER_ID or master is None:
-            return RegisterBrokerReply()
-        live = self.live.get(self.key(request.cluster_name, master))
-        if live is None:
-            return RegisterBrokerReply()
-        return RegisterBrokerReply(ha_server_addr=live.ha_server_addr, master_addr=master)
 
     def _seen(self, version: DataVersion) -> DataVersion:
         """4.x has no state version: it neither compares nor returns it."""

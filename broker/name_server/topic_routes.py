@@ -95,12 +95,9 @@ def _with_acting_master(group: BrokerData, queue: QueueData) -> BrokerData:
 
 
 def _filter_servers(table: RouteTable, groups: list[BrokerData]) -> dict[str, list[str]]:
-    if not table.filter_servers:
-        return {}
-    found = {}
-    for group in groups:
-        for address in (group.broker_addrs or {}).values():
-            servers = table.filter_servers.get(table.key(group.cluster or "", address))
-            if servers is not None:
-                found[address] = servers
-    return found
+    return {
+        address: table.filter_servers[key]
+        for group in groups
+        for address in (group.broker_addrs or {}).values()
+        if (key := table.key(group.cluster or "", address)) in table.filter_servers
+    }

@@ -255,7 +255,9 @@ class Connection(asyncio.Protocol):
                 return
         handler = self._handlers.get(command.code)
         if handler is None:
-            self._refuse_unknown(command)
+            self._server.unknown_code(command.code, self.peer)
+            remark = f" request type {command.code} not supported"
+            self.answer(command, Answer(code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark))
             return
         try:
             request = from_fields(handler.request_type, command.fields)
@@ -384,11 +386,6 @@ class Connection(asyncio.Protocol):
                 exc_info=None if isinstance(error, FrameError) else error,
             )
         return Answer(code=ResponseCode.SYSTEM_ERROR, remark=remark)
-
-    def _refuse_unknown(self, command: Command) -> None:
-        self._server.unknown_code(command.code, self.peer)
-        remark = f" request type {command.code} not supported"
-        self.answer(command, Answer(code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark))
 
     # -- our own requests to the peer
 

@@ -95,7 +95,8 @@ class Journal:
         self._dropped = 0
         self.dropped_in_all = 0
         self._next_number = 0
-        self._connections = itertools.count(1)
+        self.connections = itertools.count(1)
+        """Their numbers."""
         self._file = -1
         self._size = 0
         self._started_ms = time_ns() // 1_000_000
@@ -129,18 +130,18 @@ class Journal:
         """Pack one entry into the frame; drop it if the frame is full or the entry cannot be packed."""
         with self._lock:
             frame = self._frame
-            if self._count >= self._frame_entries or len(frame) >= FRAME_BYTES:
-                self._dropped += 1
-                return
             try:
-                frame += pack_entry(entry)
+                if self._count < self._frame_entries and len(frame) < FRAME_BYTES:
+                    frame += pack_entry(entry)
+                    self._count += 1
+                    return
             except UnicodeEncodeError:  # half a surrogate pair, which JSON can spell
-                self._dropped += 1
-                return
-            self._count += 1
+                pass
+            self._dropped += 1
 
-    def next_connection(self) -> int:
-        return next(self._connections)
+    def watcher(self, server_name: str) -> "JournalWatcher":
+        """Records what passes on a server."""
+        return JournalWatcher(self, server_name)
 
     # -- the thread
 
@@ -265,7 +266,7 @@ class JournalWatcher(Watcher):
         self._connections: dict[Watched, Recorded] = {}
 
     def opened(self, connection: Watched) -> None:
-        recorded = self._connections[connection] = Recorded(self._journal.next_connection())
+        recorded = self._connections[connection] = Recorded(next(self._journal.connections))
         recorded.client_id = getattr(connection, "client_id", None)  # a gRPC client says it with each call
         self._journal.add((CONNECTED, time_ns(), recorded.number, self._server_name, connection.peer))
 

@@ -70,7 +70,12 @@ async def _bind_once(loop: asyncio.AbstractEventLoop, host: str, port: int, name
             except OSError:  # the name has an address of a family that this system lacks
                 continue
             sockets.append(listener)
-            _prepare(listener)
+            # The options that asyncio sets for a listening socket.
+            listener.setblocking(False)
+            if os.name == "posix":
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             listener.bind(address)
             listener.listen(BACKLOG)
         if not sockets:
@@ -80,15 +85,6 @@ async def _bind_once(loop: asyncio.AbstractEventLoop, host: str, port: int, name
         reason = getattr(error, "strerror", None) or str(error)
         raise StartError(f"cannot listen on {host}:{port} ({name}): {reason}") from error
     return sockets
-
-
-def _prepare(bound: socket.socket) -> None:
-    """Set the options that asyncio sets for a listening socket."""
-    bound.setblocking(False)
-    if os.name == "posix":
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if bound.family == socket.AF_INET6:
-        bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
 
 
 async def accept(
@@ -157,7 +153,7 @@ def first_kept_descriptor() -> int:
     return max(soft - most_queue_maps() - FOR_FILES, soft // 2)
 
 
-def descriptor_of(transport: asyncio.BaseTransport | None) -> int:
+def descriptor_of(transport: asyncio.BaseTransport) -> int:
     """The number of a connection's socket; -1 without one."""
-    fileno = None if transport is None else getattr(transport.get_extra_info("socket"), "fileno", None)
+    fileno = getattr(transport.get_extra_info("socket"), "fileno", None)
     return -1 if fileno is None else int(fileno())

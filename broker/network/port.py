@@ -138,9 +138,9 @@ class Port(Generic[ConnectionT]):
         if self._last_closed is not None and not self.connections:
             self._last_closed.set()
 
-    def _add_undetected(self, connection: TlsDetector) -> None:
+    def _add_undetected(self, connection: TlsDetector, descriptor: int) -> None:
         self.undetected.add(connection)
-        self._check(connection, connection.descriptor)
+        self._check(connection, descriptor)
 
     def _check(self, connection: Accepted, descriptor: int) -> None:
         """Close a connection accepted from the backlog after the listener was closed, or one too many."""

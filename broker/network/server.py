@@ -5,7 +5,6 @@ The name server and the broker are two servers with different handler tables. A 
 """
 
 import asyncio
-import itertools
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,14 +12,13 @@ from typing import Final
 
 from ..config.addresses import host_and_port
 from ..errors import PeerError
-from ..said_once import SaidOnce
 from .connection import Connection
 from .dispatch import Handlers, Peer
 from .port import Port
-from .server_context import Guard, Limits, SendHandler, Signer
+from .server_context import Guard, Limits, SendHandler, ServerContext, Signer
 from .tls import Tls
 from .tls_stream import TlsDetector
-from .watch import Watchable, Watcher
+from .watch import Watcher
 
 _log = logging.getLogger("pocketmq.network")
 
@@ -33,12 +31,8 @@ CONNECT_TIMEOUT_SECONDS: Final = 3.0
 CLOSE_TIMEOUT_SECONDS: Final = 2.0
 
 
-class Server(Port[Connection], Watchable):
-    """Sockets of one role. `bind` opens ports, `serve` accepts connections, `close` ends both; all on one event loop.
-
-    `serve` takes an `on_close`, which is called once for each connection that closed,
-    after its calls have failed.
-    """
+class Server(Port[Connection], ServerContext):
+    """Sockets of one role. `bind` opens ports, `serve` accepts connections, `close` ends both, on one event loop."""
 
     def __init__(
         self,
@@ -52,23 +46,12 @@ class Server(Port[Connection], Watchable):
         signer: Signer | None = None,
     ) -> None:
         Port.__init__(self, name)
-        Watchable.__init__(self, watchers)
-        self.handlers = Handlers(name)
-        """Empty until `serve`."""
-        self.version = version
-        self.json_replies = json_replies
-        self.limits = limits or Limits()
-        self.guard: Guard | None = None
-        """Sees each request before its handler does; `None` without access control."""
-        self.sends: SendHandler | None = None
-        """Handles sends that were read without being decoded; `None` if each request is decoded."""
+        ServerContext.__init__(self, name, version, json_replies, limits, watchers)
         self.signer = signer
         """Signs our requests on connections we open."""
         self.tls = tls
         """`None` if this server does not speak TLS."""
         self._on_close: Callable[[Peer], None] | None = None
-        self._opaque = itertools.count(1)
-        self._said = SaidOnce()
         self._scan_seconds = min(IDLE_SCAN_SECONDS, self.limits.idle_seconds / 4)
         self._scan = self.loop.call_later(self._scan_seconds, self._close_idle)
 
@@ -86,9 +69,9 @@ class Server(Port[Connection], Watchable):
         sends: SendHandler | None = None,
         on_close: Callable[[Peer], None] | None = None,
     ) -> None:
-        """Accept connections on the bound ports, and answer them from this table."""
-        self.handlers, self.guard, self._on_close = handlers, guard, on_close
-        self.sends = sends
+        """Accept connections on the bound ports, and answer them from this table. `on_close` is called once for each
+        connection that closed, after its calls have failed."""
+        self.handlers, self.guard, self.sends, self._on_close = handlers, guard, sends, on_close
         await self._accept()
 
     async def connect(self, address: str) -> Connection:
@@ -122,20 +105,12 @@ class Server(Port[Connection], Watchable):
         for connection in self.connections:
             connection.watch = self.watch
 
-    def next_opaque(self) -> int:
-        return next(self._opaque) & 0x7FFFFFFF
-
     # -- called by the connections
 
     def disconnected(self, connection: Connection) -> None:
         super().disconnected(connection)
         if self._on_close is not None:
             self._on_close(connection)
-
-    def unknown_code(self, code: int, peer: str) -> None:
-        """Log once for each code that it has no handler."""
-        if self._said.first(code):
-            _log.warning("%s: request code %d is not supported (from %s)", self.handlers.name, code, peer)
 
     def _close_idle(self) -> None:
         limit = self.loop.time() - self.limits.idle_seconds

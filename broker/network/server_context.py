@@ -1,24 +1,26 @@
 """What a connection uses of the server it belongs to, the limits of each connection, and its calls.
 
-    Server (server.py) is a ServerContext: it owns the listening sockets and the set of connections
-    Connection (connection.py) sees the ServerContext only
-
 Mirrors what `NettyRemotingAbstract` shares between its channels: the processor table, the RPC hooks, the semaphores;
 and its response table.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Final, Protocol
+import itertools
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import msgspec
 from pocketmq.core.sends import End, Send
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command, RawBody
 from pocketmq.protocol.wire.schema import Request, to_fields
 
+from ..bounded_cache import SaidOnce
 from ..errors import PeerError
 from .dispatch import Handlers
-from .watch import Watch
+from .watch import Watchable, Watcher
+
+_log = logging.getLogger("pocketmq.network")
 
 Guard = Callable[[Command, str], None]
 """Called with each request and its sender's `host:port`; raises `Refusal` to refuse it."""
@@ -55,25 +57,32 @@ class Limits(msgspec.Struct, frozen=True):
     """A pass ends with the request that it handles then: most take 20 us, but some that are allowed take 20 ms."""
 
 
-class ServerContext(Protocol):
+class ServerContext(Watchable):
     """One server, as its connections see it."""
 
     loop: asyncio.AbstractEventLoop
-    handlers: Handlers
-    guard: Guard | None
-    """Sees each request before its handler does; `None` without access control."""
-    watch: Watch | None
-    """What sees the requests and replies of all connections; `None` if nothing watches."""
-    sends: SendHandler | None
-    """Handles sends that were read without being decoded; `None` if each request is decoded."""
-    version: int
-    """Version number in our command headers."""
-    json_replies: bool
-    """Whether replies have JSON headers always (5.5.0), or the header form of their request (4.9.7)."""
-    limits: Limits
+
+    def __init__(
+        self, name: str, version: int, json_replies: bool, limits: Limits | None, watchers: Sequence[Watcher]
+    ) -> None:
+        Watchable.__init__(self, watchers)
+        self.handlers = Handlers(name)
+        """Empty until `serve`."""
+        self.guard: Guard | None = None
+        """Sees each request before its handler does; `None` without access control."""
+        self.sends: SendHandler | None = None
+        """Handles sends that were read without being decoded; `None` if each request is decoded."""
+        self.version = version
+        """Version number in our command headers."""
+        self.json_replies = json_replies
+        """Whether replies have JSON headers always (5.5.0), or the header form of their request (4.9.7)."""
+        self.limits = limits or Limits()
+        self._opaque = itertools.count(1)
+        self._said = SaidOnce()
 
     def next_opaque(self) -> int:
         """The number of our next request."""
+        return next(self._opaque) & 0x7FFFFFFF
 
     def connected(self, connection: Any, descriptor: int) -> None:
         """A `Connection` is open."""
@@ -82,7 +91,9 @@ class ServerContext(Protocol):
         """A `Connection` is closed, and its unanswered calls have failed."""
 
     def unknown_code(self, code: int, peer: str) -> None:
-        """The peer sent a request without a handler."""
+        """Log once for each code that it has no handler."""
+        if self._said.first(code):
+            _log.warning("%s: request code %d is not supported (from %s)", self.handlers.name, code, peer)
 
 
 class Calls:

@@ -214,8 +214,8 @@ class TlsPolicy(Protocol):
 
 
 class TlsDetector(asyncio.Protocol):
-    """A connection before its first byte. `opened` is called with it at its start; `ended` at its end, or when another
-    protocol takes its place."""
+    """A connection before its first byte. `opened` is called with it and its descriptor at its start; `ended` at its
+    end, or when another protocol takes its place."""
 
     def __init__(
         self,
@@ -223,7 +223,7 @@ class TlsDetector(asyncio.Protocol):
         tls: TlsPolicy,
         handshakes: Handshakes,
         new_connection: Callable[[], asyncio.Protocol],
-        opened: "Callable[[TlsDetector], None]",
+        opened: "Callable[[TlsDetector, int], None]",
         ended: "Callable[[TlsDetector], None]",
     ) -> None:
         self._loop = loop
@@ -242,12 +242,7 @@ class TlsDetector(asyncio.Protocol):
         host = transport.get_extra_info("peername") or ("", 0)
         self.peer = f"{host[0]}:{host[1]}"
         self.last_activity = self._loop.time()
-        self._opened(self)
-
-    @property
-    def descriptor(self) -> int:
-        """The number of its socket; -1 without one."""
-        return descriptor_of(self._transport)
+        self._opened(self, descriptor_of(transport))
 
     def data_received(self, data: bytes) -> None:
         transport = self._transport
@@ -275,9 +270,6 @@ class TlsDetector(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._ended(self)
-
-    def close(self) -> None:
-        self.abort()
 
     def abort(self) -> None:
         """Close at once; nothing was asked yet that could get an answer."""

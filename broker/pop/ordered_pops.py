@@ -20,9 +20,7 @@ import msgspec
 from msgspec import field
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.message.pop_receipt import retry_flag
-from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
-from pocketmq.store.files.json_file import MAX_FILE_BYTES
 
 from ..state.broker_state import BrokerState
 from ..tables.json_table import JsonTable, TextOf
@@ -79,6 +77,7 @@ class OrderedPops(JsonTable):
     """All queues that groups pop orderly."""
 
     state_fields = ("_table",)
+    body_type = OrderFile
 
     def __init__(self, state: BrokerState, on_free: Callable[[str, str, int], None]) -> None:
         """`on_free` is called with topic, group and queue id when the time of a blocked queue is over."""
@@ -231,10 +230,6 @@ class OrderedPops(JsonTable):
 
     # --- text
 
-    def to_json(self, *, pretty: bool = False) -> bytes:
-        """The text of the file, which has one form only."""
-        return b"".join(self._frozen()())
-
     def _frozen(self) -> TextOf:
         table = self._table.copy()
         return lambda: file_pieces(
@@ -245,9 +240,8 @@ class OrderedPops(JsonTable):
             }
         )
 
-    def read_content(self, content: bytes) -> bool:
-        self._table = fastjson.decode(content, OrderFile, max_bytes=MAX_FILE_BYTES).table
-        return True
+    def _read(self, stored: OrderFile) -> None:
+        self._table = stored.table
 
 
 def _key(topic: str, group: str) -> str:

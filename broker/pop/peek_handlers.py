@@ -27,7 +27,7 @@ from ..errors import Refusal
 from ..filters.sql_filter import EVERY_MESSAGE
 from ..filters.tag_filter import TagsMatch
 from ..network.dispatch import HELD, Answer, Call, Held, handles
-from ..state.refusals import UNSET_REMARK
+from ..state.part import UNSET_REMARK
 from .pop_handlers import checked_topic_and_group, filter_of
 from .pop_waiters import HoldResult, PopWaiter, SentAt
 from .popping import Popping

@@ -21,6 +21,7 @@ from pocketmq.protocol.message.topics import RETRY_PREFIX
 from pocketmq.protocol.requests.pop import Notification, PopMessage
 from pocketmq.store import Clock
 
+from ..config.broker_config import BrokerConfig
 from ..errors import Refusal
 from ..filters.sql_filter import MessageFilter
 from ..network.dispatch import Answer, Call, Held
@@ -110,21 +111,12 @@ class PopWaiters:
     """All suspended requests of one kind. Owned by the event loop."""
 
     def __init__(
-        self,
-        clock: Clock,
-        timers: Timers,
-        *,
-        key_limit: Callable[[], int],
-        total_limit: Callable[[], int],
-        force_interval: Callable[[], int],
-        wakes_last: bool = False,
+        self, config: BrokerConfig, clock: Clock, timers: Timers, *, wakes_last: bool = False
     ) -> None:
         """With `wakes_last`, a message wakes the request with the most time left, of several with one wait key."""
+        self._config = config
         self._clock = clock
         self._timers = timers
-        self._key_limit = key_limit
-        self._total_limit = total_limit
-        self._force_interval = force_interval
         self._direction = -1 if wakes_last else 1
         self._waiting: dict[WaitKey, _Waiting] = {}
         self._groups: dict[str, dict[str, int]] = {}
@@ -146,9 +138,6 @@ class PopWaiters:
         """The number of all waiting requests."""
         self._is_stopped = False
 
-    def __len__(self) -> int:
-        return self.total
-
     def count(self, topic: str, group: str, queue_id: int) -> int:
         """The number of waiting requests with this key."""
         waiting = self._waiting.get((topic, group, queue_id))
@@ -158,13 +147,13 @@ class PopWaiters:
         """Keep a request until a message arrives, its time is over, or its connection closes."""
         if waiter.request.poll_time <= 0 or self._is_stopped:
             return HoldResult.NOT_WANTED
-        if self.total >= self._total_limit():
+        if self.total >= self._config.max_pop_polling_size:
             return HoldResult.FULL
         if self._is_over(waiter):
             return HoldResult.TIMED_OUT
         key = waiter.key
         waiting = self._waiting.get(key)
-        if waiting is not None and waiting.count > self._key_limit():
+        if waiting is not None and waiting.count > self._config.pop_polling_size:
             return HoldResult.FULL
         if waiting is None:
             waiting = self._waiting[key] = _Waiting()
@@ -217,7 +206,7 @@ class PopWaiters:
         if len(groups) > ANSWERS_IN_A_TURN:
             self._arrived_late(topic, queue_id, groups)
             return
-        interval = self._force_interval()
+        interval = self._config.pop_long_polling_force_notify_interval
         is_forced = interval > 0 and queue_offset % interval == 0
         for group in tuple(groups):
             for queue in (ANY_QUEUE, queue_id):

@@ -1,13 +1,12 @@
 """The part of a broker that answers pops: suspended requests, orderly pops, and the revival of messages."""
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator
 
 from ..cluster.cluster import Cluster
 from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
 from ..state.part import Part
-from ..tables.json_table import JsonTable
 from ..time.periodic import Periodic
 from .ordered_pops import OrderedPops
 from .pop_waiters import ANY_QUEUE, PopWaiters
@@ -18,7 +17,7 @@ ORDER_SAVE_SECONDS = 10.0
 
 
 class Popping(Part):
-    """`open` sets the alarms of blocked queues; `stop` answers every suspended request."""
+    """`stop` answers every suspended request."""
 
     def __init__(
         self, state: BrokerState, delayed: Delayed, membership: Membership, cluster: Cluster
@@ -28,21 +27,15 @@ class Popping(Part):
         self.request_modes = membership.request_modes
         self.registration = cluster.registration
         self.durable_log = cluster.durable_log
-        self.waiters = self._new_waiters(wakes_last=False)
-        self.notification_waiters = self._new_waiters(wakes_last=True)
+        self.waiters = PopWaiters(self.config, self.clock, state.timers)
+        self.notification_waiters = PopWaiters(self.config, self.clock, state.timers, wakes_last=True)
         self.ordered_pops = OrderedPops(state, self.wake_queue)
         self.revive_log = ReviveLog(state, delayed, cluster.durable_log)
         self.revive = Revive(state, delayed.timer, self.revive_log)
         self.when_rewound: list[Callable[[], None]] = []
         """Called when queues and tables went back to an earlier state."""
         self._pops = -1
-
-    @property
-    def own_tables(self) -> tuple[JsonTable, ...]:
-        return (self.ordered_pops,) if self.config.is_5 else ()
-
-    def open(self) -> None:
-        self.ordered_pops.set_alarms()
+        self.own_tables = (self.ordered_pops,) if self.is_5 else ()
 
     def stop(self) -> int:
         """Answer every suspended request because the broker stops; returns the number of loop iterations it takes."""
@@ -59,37 +52,22 @@ class Popping(Part):
         self.waiters.wake_all()
         self.notification_waiters.wake_all()
 
-    def periodic(self) -> tuple[Periodic, ...]:
-        actions = [
-            Periodic(
-                "revive",
-                lambda: self.config.revive_interval / 1000,
-                self.revive.tick,
-                next_due=self.revive.next_due,
-                is_event=True,
-            ),
-            Periodic("order", ORDER_SAVE_SECONDS, self._save_order),
-        ]
+    def periodic(self) -> Iterator[Periodic]:
+        yield Periodic(
+            "revive",
+            lambda: self.config.revive_interval / 1000,
+            self.revive.tick,
+            next_due=self.revive.next_due,
+            is_event=True,
+        )
+        yield Periodic("order", ORDER_SAVE_SECONDS, self._save_order)
         if self.state.timers.is_virtual:
-            waiters = (self.waiters, self.notification_waiters)
-            actions += [Periodic("waiters by the wall's time", 0.5, each.scan_by_wall) for each in waiters]
-        return tuple(actions)
+            for waiters in (self.waiters, self.notification_waiters):
+                yield Periodic("waiters by the wall's time", 0.5, waiters.scan_by_wall)
 
     @property
     def has_waiting(self) -> bool:
         return self.waiters.total > 0 or self.notification_waiters.total > 0
-
-    def arrived(
-        self,
-        topic: str,
-        queue_id: int,
-        queue_offset: int,
-        tags_code: int,
-        property_map: Mapping[str, str] | None,
-    ) -> None:
-        """A message can be read now: wake a pop and a notification of each group that waits for its topic."""
-        self.waiters.arrived(topic, queue_id, queue_offset, tags_code, property_map)
-        self.notification_waiters.arrived(topic, queue_id, queue_offset, tags_code, property_map)
 
     def wake_queue(self, topic: str, group: str, queue_id: int) -> None:
         """A queue of an orderly pop is no longer blocked: wake the requests that wait for it."""
@@ -111,14 +89,3 @@ class Popping(Part):
 
         yield from self.ordered_pops.clean(queues_of)
         self.tables.save(self.ordered_pops)
-
-    def _new_waiters(self, *, wakes_last: bool) -> PopWaiters:
-        config = self.config
-        return PopWaiters(
-            self.clock,
-            self.state.timers,
-            key_limit=lambda: config.pop_polling_size,
-            total_limit=lambda: config.max_pop_polling_size,
-            force_interval=lambda: config.pop_long_polling_force_notify_interval,
-            wakes_last=wakes_last,
-        )

@@ -30,9 +30,8 @@ from ..delayed.timer import MessageTimer
 from ..errors import Refusal
 from ..state.broker_state import BrokerState
 from ..storing.deliveries import deliver
-from ..storing.messages import changes_of, copy_of
+from ..storing.messages import changes_of, copy_of, record_of_entry
 from ..storing.numbers import parse_number
-from ..storing.records import record_of_entry
 from ..time.slices import Budget
 from .revive_log import ReviveLog, read_revive_record
 
@@ -159,7 +158,6 @@ class Revive:
     # -- reading
 
     def _read(self, queue: _ReviveQueue, queue_id: int, end: int, budget: Budget) -> None:
-        """Read records of the queue."""
         store = self._state.store
         entries = store.consume_queue(self._topic, queue_id)
         if entries is None:

@@ -1,7 +1,6 @@
-"""One pull that passed its checks: it reads and answers, or waits and reads once more.
+"""One pull that passed its checks: it reads and answers, or waits (`pull_waiters.py`) and reads once more.
 
-The checks are in `pull_handlers.py`; `pull_waiters.py` holds a pull at the end of its queue if it may wait. Mirrors the
-second half of `PullMessageProcessor` and `DefaultPullMessageResultHandler`.
+Mirrors the second half of `PullMessageProcessor` and `DefaultPullMessageResultHandler`.
 """
 
 from typing import Final
@@ -73,7 +72,15 @@ class Pull(PullWaiter):
             and request.sys_flag & flags.PULL_SUSPEND
             and not pulling.waiters.is_full
         ):
-            self._hold()
+            command = self.call.command
+            command.body = None  # no longer used, and it may be as large as a frame
+            # 4.9.7 answers a suspended pull in JSON, even a request with a binary header
+            command.header_type = JSON
+            wait_ms = request.suspend_timeout_millis
+            if not pulling.config.long_polling_enable:
+                wait_ms = pulling.config.short_polling_time_mills
+            clock = pulling.clock
+            pulling.waiters.hold(self, clock.now_ms() + wait_ms, clock.wall_ms() + wait_ms)
             return HELD
         return self._answer(result, code)
 
@@ -88,17 +95,6 @@ class Pull(PullWaiter):
         if self._broadcaster is not None:
             self._pulling.broadcasts.record_pull(self.request, self._broadcaster, code, result.next_offset)
         return code
-
-    def _hold(self) -> None:
-        pulling, command = self._pulling, self.call.command
-        command.body = None  # no longer used, and it may be as large as a frame
-        # 4.9.7 answers a suspended pull in JSON, even a request with a binary header
-        command.header_type = JSON
-        wait_ms = self.request.suspend_timeout_millis
-        if not pulling.config.long_polling_enable:
-            wait_ms = pulling.config.short_polling_time_mills
-        clock = pulling.clock
-        pulling.waiters.hold(self, clock.now_ms() + wait_ms, clock.wall_ms() + wait_ms)
 
     def _read(self) -> GetResult:
         pulling, request, (tags, sql) = self._pulling, self.request, self.wanted

@@ -1,7 +1,6 @@
 """Pulls: 11 PULL_MESSAGE and 361 LITE_PULL_MESSAGE.
 
-This file checks the group, the topic and the subscription, in the order of `PullMessageProcessor`. `pull.py` then reads
-the queue and answers, mostly with views of the mapped log instead of copies.
+Checks the group, the topic and the subscription, in the order of `PullMessageProcessor`; then `pull.py` answers.
 """
 
 from typing import Final
@@ -18,8 +17,7 @@ from ..errors import Refusal, faq
 from ..filters.sql_filter import ExpressionRefused, MessageFilter, SqlFilter, compile_expression
 from ..filters.tag_filter import check_filter_enabled, expression_match, tags_match
 from ..network.dispatch import Answer, Call, Held, handles
-from ..state.part import illegal_queue
-from ..state.refusals import invalid_parameter
+from ..state.part import illegal_queue, invalid_parameter
 from .pull import Pull
 from .pulling import Pulling
 

@@ -1,6 +1,6 @@
 """The part of a broker that answers pulls."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 from ..first_position.first_position import FirstPosition
 from ..membership.membership import Membership
@@ -24,18 +24,16 @@ class Pulling(Part):
         self.broadcasts = first_position.broadcasts
         self.waiters = PullWaiters(state.config.pull_thread_pool_queue_capacity, state.timers.call_soon)
 
-    def periodic(self) -> tuple[Periodic, ...]:
+    def periodic(self) -> Iterator[Periodic]:
         config = self.config
         short_poll_seconds = config.short_polling_time_mills / 1000
         seconds = WAITER_SCAN_SECONDS if config.long_polling_enable else short_poll_seconds
-        return (
-            Periodic(
-                "waiters",
-                seconds,
-                self._scan,
-                next_due=lambda: self.waiters.earliest_ms,
-                also_in_real_time=True,
-            ),
+        yield Periodic(
+            "waiters",
+            seconds,
+            self._scan,
+            next_due=lambda: self.waiters.earliest_ms,
+            also_in_real_time=True,
         )
 
     def _scan(self) -> Generator[None]:

@@ -36,16 +36,7 @@ REQUESTS: Final[dict[int, type[SendMessage | SendMessageV2]]] = {
 }
 SPECIAL_NAMES: Final = frozenset(SPECIAL)
 REROUTING: Final = frozenset(
-    (
-        names.TRAN_MSG,
-        names.DELAY,
-        names.TIMER_DELAY_SEC,
-        names.TIMER_DELAY_MS,
-        names.TIMER_DELIVER_MS,
-        names.TIMER_OUT_MS,
-        names.PRIORITY,
-        names.INNER_NUM,
-    )
+    (names.TRAN_MSG, names.DELAY, *ASKS, names.TIMER_OUT_MS, names.PRIORITY, names.INNER_NUM)
 )
 """Properties that may store a message elsewhere or refuse it, by their values."""
 _ASKS: Final = frozenset(ASKS)

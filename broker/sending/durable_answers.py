@@ -59,7 +59,7 @@ def call_when_answerable(
     sending.waiting_sends += sends
 
     def wait_for_table(failure: PutStatus | None) -> None:
-        def finish() -> None:
+        def finish(_: bool) -> None:
             sending.waiting_sends -= sends
             callback(failure)
 

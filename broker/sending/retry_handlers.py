@@ -26,8 +26,7 @@ from pocketmq.store import PutStatus
 from ..delayed.delayed_sends import delay_if_asked
 from ..errors import Refusal, faq
 from ..network.dispatch import Call, handles
-from ..storing.messages import copy_of
-from ..storing.records import record_at
+from ..storing.messages import copy_of, record_at
 from ..tables.topic_table import READ_WRITE
 from .send_checks import refuse_at_slave
 from .sending import Sending
@@ -77,8 +76,7 @@ def consumer_send_msg_back(sending: Sending, request: ConsumerSendMsgBack, call:
     message.reconsume_times += 1
     if sending.is_5:
         message.store_host = sending.store_host
-    message = delay_if_asked(sending.delayed, message)
-    result = sending.store.append(message)
+    result = sending.store.append(delay_if_asked(sending.delayed, message))
     if result.status is not PutStatus.PUT_OK:
         raise Refusal(ResponseCode.SYSTEM_ERROR, result.status.name)
     delay_queue_id = message.queue_id if message.topic == SCHEDULE_TOPIC else None
@@ -100,12 +98,12 @@ def redirect_if_exhausted(
     """
     changes: Changes = ()
     group = request.topic[len(RETRY_PREFIX) :]
+    if sending.is_5 and group.count("+") == 1:
+        group = group.partition("+")[0]  # `group+topic`, a retry topic of pop consumption
+    limit = _limit(_group_config(sending, group), version, request.max_reconsume_times)
     if not sending.is_5:
-        limit = _limit(_group_config(sending, group), version, request.max_reconsume_times)
         is_dead = (request.reconsume_times or 0) >= limit
     else:
-        group = _group_before_plus(group)
-        limit = _limit(_group_config(sending, group), version, request.max_reconsume_times)
         is_ordered = not sending.locks.are_all_expired(group, sending.clock.now_ms())
         is_dead = (request.reconsume_times or 0) > limit or is_ordered
         if is_dead:
@@ -125,12 +123,6 @@ def _group_config(sending: Sending, group: str) -> SubscriptionGroupConfig:
             f"subscription group not exist, {group} {faq(is_5=sending.config.is_5)}",
         )
     return group_config
-
-
-def _group_before_plus(name: str) -> str:
-    """`group` of `group+topic`, the retry topics of pop consumption."""
-    parts = name.split("+")
-    return parts[0] if len(parts) == 2 else name
 
 
 def _limit(group_config: SubscriptionGroupConfig, version: int, max_reconsume_times: int | None) -> int:

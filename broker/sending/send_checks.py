@@ -17,7 +17,7 @@ from pocketmq.store import PutStatus
 
 from ..errors import OVERLOAD, Refusal, faq
 from ..network.dispatch import Call
-from ..state.refusals import invalid_parameter, refusal_of
+from ..state.part import invalid_parameter, refusal_of
 from ..storing.numbers import INT_MAX, parse_number
 from .sending import Sending
 
@@ -36,8 +36,10 @@ def check_send(sending: Sending, request: AnySend, call: Call) -> TopicConfig:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "NullPointerException: a message without a body")
     if sending.waiting_sends >= config.send_thread_pool_queue_capacity:
         raise Refusal(ResponseCode.SYSTEM_BUSY, OVERLOAD)
-    if config.start_accept_send_request_time_stamp > 0:
-        _check_accepting(sending)
+    start_ms = config.start_accept_send_request_time_stamp
+    if start_ms > 0 and sending.clock.now_ms() < start_ms:
+        start = datetime.fromtimestamp(start_ms / 1000).strftime("%Y-%m-%d %H:%M:%S:%f")[:-3]
+        raise Refusal(ResponseCode.SYSTEM_ERROR, f"broker unable to service, until {start}")
     topic = request.topic
     topic_config = sending.topics.find(topic)
     if topic_config is None or not config.broker_permission & flags.PERM_WRITE or is_unsendable_topic(topic):
@@ -56,13 +58,6 @@ def refuse_at_slave(sending: Sending) -> None:
     if sending.is_5 and sending.is_slave:
         remark = "[REJECTREQUEST]system busy, start flow control for a while"
         raise Refusal(ResponseCode.SYSTEM_BUSY, remark)
-
-
-def _check_accepting(sending: Sending) -> None:
-    start_ms = sending.config.start_accept_send_request_time_stamp
-    if sending.clock.now_ms() < start_ms:
-        start = datetime.fromtimestamp(start_ms / 1000).strftime("%Y-%m-%d %H:%M:%S:%f")[:-3]
-        raise Refusal(ResponseCode.SYSTEM_ERROR, f"broker unable to service, until {start}")
 
 
 def _check_topic(sending: Sending, request: AnySend, call: Call) -> TopicConfig:

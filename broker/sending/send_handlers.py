@@ -1,9 +1,4 @@
-"""Stores what producers send: 10, 310 and the batch 320.
-
-    decision.py           refuse, or what holds for all sends of this kind
-    here                  the message of one send: queue, text, rerouting (retry limit, half, delay, time, priority)
-    sends.py              the sends of a pass: stored together, answered together
-    durable_answers.py    answer once the message is durable
+"""Stores what producers send (10, 310 and the batch 320): the message of one send, with its queue, text and rerouting.
 
 Mirrors `SendMessageProcessor`.
 """
@@ -40,7 +35,7 @@ from ..delayed.delayed_sends import (
 )
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, Held, Peer, handles
-from ..state.refusals import refusal_of
+from ..state.part import refusal_of
 from ..storing.messages import values_in
 from ..storing.numbers import INT_MAX, parse_number
 from ..transactions.half_messages import half_message

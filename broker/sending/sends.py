@@ -3,7 +3,7 @@
     frames of a pass -> [ decision by kind, message ] -> one append -> answers, one write
                           a refusal is answered at once
 
-Owned by the event loop. The same steps for one decoded request: `send_handlers.py`.
+Owned by the event loop.
 """
 
 from functools import partial
@@ -188,7 +188,6 @@ def _split(pending: list[Prepared], count: int) -> tuple[list[Prepared], list[Pr
 
 
 def _write(connection: Connection, sends: list[Send], replies: list[bytes]) -> None:
-    """Write the replies to those that want one."""
     if all(replies):
         connection.write_replies(sends, replies)
         return

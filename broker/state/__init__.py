@@ -2,6 +2,5 @@
 
 broker_state.py  `BrokerState` and the `Identity` of a running broker
 table_saver.py   writes JSON tables that changed, in one thread
-part.py          what the part of a broker in each room has of the state
-refusals.py      refusals several rooms answer with
+part.py          what the part of a broker in each room has of the state; refusals several rooms answer with
 """

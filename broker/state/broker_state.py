@@ -7,7 +7,7 @@ other rooms from this object. Owned by the event loop's thread.
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -116,10 +116,7 @@ class BrokerState:
         self.unique_ids = UniqueIdMaker(ip, process, number, clock.now_ms)
         """For messages sent without UNIQ_KEY."""
         self.is_open = False
-
-    @property
-    def own_tables(self) -> tuple[JsonTable, ...]:
-        return (self.topics, self.groups, self.offsets, self.delays)
+        self.own_tables: tuple[JsonTable, ...] = (self.topics, self.groups, self.offsets, self.delays)
 
     def reseed(self) -> None:
         """Begin the random choices again, if they have a seed."""
@@ -152,34 +149,27 @@ class BrokerState:
             self.is_open = False
             self.store.abandon()
 
-    def periodic(self) -> tuple[Periodic, ...]:
-        """The actions of this object that the broker repeats."""
-        config, tables = self.config, self.tables
-        return (
-            Periodic(
-                "statistics",
-                SAMPLE_SECONDS,
-                lambda: self.statistics.sample(self.clock.now_ms()),
-                next_due=lambda: None,
-                samples_gaps=True,
-            ),
-            Periodic(
-                "offsets",
-                lambda: config.flush_consumer_offset_interval / 1000,
-                self._save_offsets,
-            ),
-            Periodic(
-                "delays",
-                lambda: config.store.flush_delay_offset_interval / 1000,
-                lambda: tables.save(self.delays),
-            ),
-            Periodic(
-                "retention",
-                lambda: config.store.clean_resource_interval / 1000,
-                self.retention.run,
-                next_due=self.retention.next_due,
-                also_in_real_time=True,
-            ),
+    def periodic(self) -> Iterator[Periodic]:
+        config, retention = self.config, self.retention
+        yield Periodic(
+            "statistics",
+            SAMPLE_SECONDS,
+            lambda: self.statistics.sample(self.clock.now_ms()),
+            next_due=lambda: None,
+            samples_gaps=True,
+        )
+        yield Periodic("offsets", lambda: config.flush_consumer_offset_interval / 1000, self._save_offsets)
+        yield Periodic(
+            "delays",
+            lambda: config.store.flush_delay_offset_interval / 1000,
+            lambda: self.tables.save(self.delays),
+        )
+        yield Periodic(
+            "retention",
+            lambda: config.store.clean_resource_interval / 1000,
+            retention.run,
+            next_due=retention.next_due,
+            also_in_real_time=True,
         )
 
     def _save_offsets(self) -> None:

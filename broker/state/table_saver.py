@@ -97,11 +97,8 @@ class TableSaver:
             return _attempt(what, action)
         return await asyncio.wrap_future(self._submit(lambda: _attempt(what, action)))
 
-    def call_when_saved(self, table: JsonTable, callback: Callback) -> None:
+    def call_when_saved(self, table: JsonTable, callback: OnSaved) -> None:
         """Call back once the changes made so far are on disk or refused by it; at once if none is pending."""
-        self._call_when_saved(table, lambda _: callback())
-
-    def _call_when_saved(self, table: JsonTable, callback: OnSaved) -> None:
         if table in self._saving or table in self._changed_again:
             self._waiting.setdefault(table, []).append(callback)
         elif table in self._writing:
@@ -118,7 +115,7 @@ class TableSaver:
             if not done.done():
                 done.set_result(is_on_disk)
 
-        self._call_when_saved(table, settle)
+        self.call_when_saved(table, settle)
         if not await done:
             raise Refusal(
                 ResponseCode.SYSTEM_ERROR, f"the disk refuses {table.file.path.name}: {UNSAVED_REMARK}"

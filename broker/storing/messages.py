@@ -1,4 +1,5 @@
-"""Messages that the broker stores anew: copies of records, messages stored elsewhere first, and messages of its own.
+"""Messages that the broker reads from its log, or stores anew: copies of records, messages stored elsewhere first, and
+messages of its own.
 
 A copy is a committed half message, or a message that is due; body, flags, born time, born host and reconsume times
 stay. A message is rerouted if it waits in a topic of the broker's own: half messages, delay levels, exact times.
@@ -10,16 +11,20 @@ The official broker changes a map of properties and encodes it again. Here the t
 the message came with and the changes.
 """
 
+import logging
 from collections.abc import Mapping
 from itertools import chain
 
 from pocketmq.core.properties import Changes, read_values
 from pocketmq.protocol.message import properties as names
-from pocketmq.protocol.message.record import Record
-from pocketmq.store import NewMessage
+from pocketmq.protocol.message.record import Record, RecordError, decode_record
+from pocketmq.store import MessageStore, NewMessage
+from pocketmq.store.lookup.consume_queue import ConsumeQueue
 
 from ..state.broker_state import BrokerState
 from .numbers import INT_MAX, parse_number
+
+_log = logging.getLogger("pocketmq.storing")
 
 
 def copy_of(
@@ -92,3 +97,28 @@ def reroute(message: NewMessage, topic: str, queue_id: int, changes: Changes = (
     message.further_changes = ()
     message.topic, message.queue_id = topic, queue_id
     return message
+
+
+def record_at(store: MessageStore, position: int) -> Record | None:
+    """The record at a log position that a request names; `None` if no record begins there."""
+    data = store.read_record(position) if position >= 0 else None
+    try:
+        return None if data is None else decode_record(data)
+    except RecordError:
+        return None  # a position inside a record
+
+
+def record_of_entry(store: MessageStore, position: int, size: int) -> Record | None:
+    """The record of a queue's entry; `None` if the log no longer has it. A damaged record is logged."""
+    data = store.read_record(position, size)
+    try:
+        return None if data is None else decode_record(data)
+    except RecordError as error:
+        _log.error("record at log position %d cannot be read: %s", position, error)
+        return None
+
+
+def record_at_offset(store: MessageStore, queue: ConsumeQueue, offset: int) -> Record | None:
+    """The message at an offset of a queue; `None` if the log no longer has it."""
+    entry = queue.unit(offset)
+    return None if entry is None else record_of_entry(store, entry[0], entry[1])

@@ -124,7 +124,10 @@ def alter_attributes(
             raise AttributeRefusedError(f"wrong format key: {key}")
         if sign == "-" and key not in result:
             raise AttributeRefusedError(f"attempt to delete a nonexistent key: {key}")
-        _check(known, key, creating=current is None)
+        if key not in known:
+            raise AttributeRefusedError(f"unsupported key: {key}")
+        if current is not None and not known[key].changeable:
+            raise AttributeRefusedError(f"attempt to update an unchangeable attribute. key: {key}")
         if sign == "-":
             removed.append(key)
             continue
@@ -133,10 +136,3 @@ def alter_attributes(
     for key in removed:
         del result[key]
     return result
-
-
-def _check(known: Mapping[str, Attribute], key: str, *, creating: bool) -> None:
-    if key not in known:
-        raise AttributeRefusedError(f"unsupported key: {key}")
-    if not creating and not known[key].changeable:
-        raise AttributeRefusedError(f"attempt to update an unchangeable attribute. key: {key}")

@@ -80,8 +80,8 @@ class DelayTable(JsonTable):
         self.read_content(text)
         self.dirty = True
 
-    def to_json(self, *, pretty: bool = False) -> bytes:
-        """Body of the reply to 45, and the file."""
+    def to_json(self, *, pretty: bool = True) -> bytes:
+        """The file, or the body of the reply to 45."""
         offsets = DelayOffsetSerializeWrapper(offset_table=self._offsets, data_version=self.data_version)
         return fastjson.dumps(offsets, pretty=pretty, quote_integer_keys=pretty)
 

@@ -49,9 +49,9 @@ class JsonTable:
         self._now_ms = now_ms
         self._on_change = on_change
 
-    def to_json(self, *, pretty: bool = False) -> bytes:
-        """The table as a body; with `pretty` as it is written to the file."""
-        raise NotImplementedError
+    def to_json(self) -> bytes:
+        """The text of the file. A table defines this or `_frozen`."""
+        return b"".join(self._frozen()())
 
     def load(self) -> bool:
         """Read the file over the built-in content. False if there is no file. Raises StoreError."""
@@ -68,7 +68,7 @@ class JsonTable:
     def _frozen(self) -> TextOf:
         """A function that makes the text of the table as it is now, in any thread, one at a time. Large tables copy
         what it needs; small ones make the text at once."""
-        text = self.to_json(pretty=True)
+        text = self.to_json()
         return lambda: (text,)
 
     def persist(self) -> bool:
@@ -86,7 +86,7 @@ class JsonTable:
         return True
 
     def read_content(self, content: bytes) -> bool:
-        """Read the text of the file into the table. Raises BodyError and then changes nothing."""
+        """Read the text of the file into the table. Raises BodyError and then changes nothing. Always true."""
         self._read(fastjson.decode(content, self.body_type, max_bytes=MAX_FILE_BYTES))
         return True
 
@@ -158,10 +158,6 @@ class ConfigTable(JsonTable, Generic[ConfigT]):
             current = None if old is None else old.attributes
             attributes = alter_attributes(self.known_attributes, current, config.attributes)
         return self._put(msgspec.structs.replace(config, attributes=attributes))
-
-    def to_json(self, *, pretty: bool = False) -> bytes:
-        """With `pretty` the file, else a body: of the reply to 21 in 4.x, or to 201."""
-        return b"".join(self._frozen()()) if pretty else self.copy().encode()
 
     def copy(self) -> Body:
         """The table as it is now: nobody changes the copy, so any thread can make its text."""

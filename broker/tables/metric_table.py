@@ -73,7 +73,7 @@ class MetricTable(JsonTable):
         self.dirty = True
         return True
 
-    def to_json(self, *, pretty: bool = False) -> bytes:
+    def to_json(self) -> bytes:
         """Body of the reply to 61, and the file, which is one line too."""
         version = msgspec.structs.replace(
             self.data_version,

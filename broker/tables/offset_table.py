@@ -12,7 +12,6 @@ With `enableLmq` it is config/lmqConsumerOffset.json (LmqOffsetTable), which has
 where a group without an offset starts.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any, Final
@@ -149,10 +148,6 @@ class OffsetTable(JsonTable):
         """Groups that have offsets for any topic."""
         return list(self._topics)
 
-    def has_offsets(self, topic: str, group: str) -> bool:
-        """Whether the group has offsets for the topic."""
-        return topic in self._topics.get(group, ())
-
     def groups_of(self, topic: str) -> set[str]:
         """Groups that have offsets for the topic (official whichGroupByTopic)."""
         return set(self._groups.get(topic, ()))
@@ -236,16 +231,8 @@ class OffsetTable(JsonTable):
 
     # --- text
 
-    def to_json(self, *, pretty: bool = False) -> bytes:
-        """Compact: the answer to 43, without the members that a 5.5.0 slave refuses. `pretty`: the file."""
-        if pretty:
-            return b"".join(self._frozen()())
-        text = self.text()
-        deque(text.parts(), maxlen=0)
-        return text.whole()
-
     def text(self) -> "OffsetText":
-        """The same, to be made part by part."""
+        """The answer to 43, to be made part by part: without the members that a 5.5.0 slave refuses."""
         return OffsetText(self.data_version, self._offsets, self._tables)
 
     def _tables(self, offsets: dict[str, Offsets]) -> dict[str, Any]:
@@ -289,7 +276,6 @@ class LmqOffsetTable(OffsetTable):
         return super().query(topic, group, 0 if is_lmq(group) else queue_id)
 
     def _tables(self, offsets: dict[str, Offsets]) -> dict[str, Any]:
-        """The light queues have a member of their own."""
         return {
             "lmqOffsetTable": {key: of[0] for key, of in offsets.items() if _LMQ_GROUP in key and 0 in of},
             "offsetTable": {key: of for key, of in offsets.items() if _LMQ_GROUP not in key},

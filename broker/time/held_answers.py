@@ -2,8 +2,7 @@
 
     arrival or deadline -> HeldAnswers.add -> next loop iteration -> handle(request), `ANSWERS_IN_A_TURN` at a time
 
-An arriving message only marks the requests that wait for it; when they are handled, they find the whole burst. Used by
-waiting pulls (`pulling/pull_waiters.py`) and pops (`pop/pop_waiters.py`).
+An arriving message only marks the requests that wait for it; when they are handled, they find the whole burst.
 """
 
 import logging

@@ -13,6 +13,7 @@ time for ever, for example the saving of a table.
 import asyncio
 import logging
 from collections.abc import Callable, Generator, Iterable
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -48,21 +49,15 @@ class PeriodicActions:
 
     def start(self, actions: Iterable[Periodic]) -> None:
         """Start the timers; each action first runs after one period."""
-        loop = asyncio.get_running_loop()
+        loop, timers = asyncio.get_running_loop(), self._timers
         for periodic in actions:
-            seconds, action = _seconds_of(periodic), _Action(periodic, self._timers)
+            seconds = periodic.seconds if callable(periodic.seconds) else partial(float, periodic.seconds)
+            action, next_due = _Action(periodic, timers), periodic.next_due
             self._actions.append(action)
-            is_virtual = self._timers.is_virtual and periodic.next_due is not None
-            if is_virtual and periodic.next_due is not None:
-                repeat = self._timers.repeat(
-                    seconds,
-                    action,
-                    periodic.next_due,
-                    is_event=periodic.is_event,
-                    samples_gaps=periodic.samples_gaps,
-                )
-                self._repeated.append(repeat)
-            if not is_virtual or periodic.also_in_real_time:
+            if next_due is not None:
+                of_clock = {"is_event": periodic.is_event, "samples_gaps": periodic.samples_gaps}
+                self._repeated.append(timers.repeat(seconds, action, next_due, **of_clock))
+            if next_due is None or (periodic.also_in_real_time and timers.is_virtual):
                 self._repeated.append(LoopRepeat(loop, seconds, action))
 
     def stop(self) -> None:
@@ -74,14 +69,7 @@ class PeriodicActions:
         self._actions.clear()
 
 
-def _seconds_of(periodic: Periodic) -> Callable[[], float]:
-    seconds = periodic.seconds
-    return seconds if callable(seconds) else lambda: seconds
-
-
 class _Action:
-    """Runs one periodic action, and logs its failures."""
-
     def __init__(self, periodic: Periodic, timers: Timers) -> None:
         self._periodic = periodic
         self._timers = timers
@@ -89,19 +77,17 @@ class _Action:
         """What is left of an action that takes several loop iterations."""
 
     def __call__(self) -> None:
-        if self._rest is not None:
-            return
-        try:
-            result = self._periodic.action()
-        except Exception:
-            _log.exception("periodic action %s failed", self._periodic.name)
-            return
-        if isinstance(result, Generator):
-            self._rest = result
+        if self._rest is None:
+            self._rest = self._steps()
             self._go_on()
 
     def stop(self) -> None:
         self._rest = None
+
+    def _steps(self) -> Generator[object]:
+        result = self._periodic.action()
+        if isinstance(result, Generator):
+            yield from result
 
     def _go_on(self) -> None:
         rest = self._rest

@@ -45,10 +45,9 @@ from ..errors import Refusal
 from ..network.connection import Connection
 from ..network.dispatch import HELD, Answer, Call, Held
 from ..state.broker_state import BrokerState
-from ..state.refusals import UNSET_REMARK, refusal_of
-from ..storing.messages import copy_of, real_place
+from ..state.part import UNSET_REMARK, refusal_of
+from ..storing.messages import copy_of, real_place, record_at
 from ..storing.numbers import INT_MAX, INT_MIN, parse_number
-from ..storing.records import record_at
 from .half_messages import HalfMessages
 
 _log = logging.getLogger("pocketmq.transactions")
@@ -280,7 +279,6 @@ class Ends:
 
 
 def _confirm(kind: EndKind, end: End, connection: Connection) -> None:
-    """Answer an end that was carried out."""
     if kind.is_oneway:
         return
     answer = _ANSWERS[kind.request.commit_or_rollback]

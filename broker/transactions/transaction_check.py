@@ -32,12 +32,11 @@ from pocketmq.protocol.requests.send import CheckTransactionState
 from pocketmq.store import PutStatus
 from pocketmq.store.lookup.consume_queue import ConsumeQueue
 
+from ..bounded_cache import SaidOnce
 from ..membership.producer_groups import ProducerGroups
-from ..said_once import SaidOnce
 from ..state.broker_state import BrokerState
-from ..storing.messages import changes_of, copy_of, real_place
+from ..storing.messages import changes_of, copy_of, real_place, record_at_offset
 from ..storing.numbers import parse_number
-from ..storing.records import record_at_offset
 from ..time.slices import SLICE_SECONDS
 from .half_messages import OP_TAG, HalfMessages
 
@@ -206,7 +205,10 @@ class TransactionCheck:
                 offset += 1
             else:
                 break
-        self._remember(queue_id, ops)
+        for ended in ops.ended_earlier:
+            self._ended_behind[queue_id, ended] = None
+        while len(self._ended_behind) > MAX_ENDED_BEHIND:
+            del self._ended_behind[next(iter(self._ended_behind))]
         self._say_given_up(queue_id)
         for key in [key for key in self._sent_ms if key[0] == queue_id and key[1] < offset]:
             del self._sent_ms[key]
@@ -225,12 +227,6 @@ class TransactionCheck:
         """The committed offset; the queue's minimum if there is none, or if it was deleted."""
         first = 0 if queue is None else queue.min_offset
         return max(self._state.offsets.query(topic, CHECK_GROUP, queue_id), first)
-
-    def _remember(self, queue_id: int, ops: OpQueue) -> None:
-        for offset in ops.ended_earlier:
-            self._ended_behind[queue_id, offset] = None
-        while len(self._ended_behind) > MAX_ENDED_BEHIND:
-            del self._ended_behind[next(iter(self._ended_behind))]
 
     def _check_one(self, queue: ConsumeQueue, offset: int, start_ms: int, ops: OpQueue) -> bool:
         """Apply the rules to the first half message; False if the round ends before it."""
@@ -257,10 +253,16 @@ class TransactionCheck:
             if self._has_ended_original(queue.queue_id, properties, ops):
                 return True
             if not self._is_older(age_ms, immunity_ms):
-                return self._put_back_immune(record, properties)
+                properties.setdefault(names.TRANSACTION_PREPARED_QUEUE_OFFSET, str(record.queue_offset))
+                properties[names.WAIT] = "false"
+                return self._put_back(record, properties) is not None
         elif age_ms >= 0 and not self._is_older(age_ms, immunity_ms):
             return False
-        return self._ask(record, properties)
+        copied = self._put_back(record, properties)
+        if copied is not None:
+            properties[names.WAIT] = "false"  # the copy's is unchanged
+            self._send_question(copied, properties)
+        return copied is not None
 
     def _sent_at_ms(self, record: Record) -> int:
         """When a message was sent, by the broker's clock: the time it was born, unless that clock is apart from its
@@ -283,19 +285,6 @@ class TransactionCheck:
             or (queue_id, original) in self._ended_behind
             or self._half_messages.is_ended(queue_id, original)
         )
-
-    def _put_back_immune(self, record: Record, properties: dict[str, str]) -> bool:
-        properties.setdefault(names.TRANSACTION_PREPARED_QUEUE_OFFSET, str(record.queue_offset))
-        properties[names.WAIT] = "false"
-        return self._put_back(record, properties) is not None
-
-    def _ask(self, record: Record, properties: dict[str, str]) -> bool:
-        copied = self._put_back(record, properties)
-        if copied is None:
-            return False
-        properties[names.WAIT] = "false"  # the copy's is unchanged
-        self._send_question(copied, properties)
-        return True
 
     def _put_back(self, record: Record, properties: dict[str, str]) -> Record | None:
         """Store the message again at the end of the queue, without the user's flag and the reconsume times, as in the

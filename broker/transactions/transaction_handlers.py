@@ -1,8 +1,6 @@
 """Requests about transactions: producers end one with 37, administrators resume the check of a given-up one with 323.
 
-Both name a half message by its log position. In 37 queue offset and producer group must also match, so that only the
-producer group of a message can end it. Mirrors `EndTransactionProcessor` and
-`AdminBrokerProcessor.resumeCheckHalfMessage`.
+Mirrors `EndTransactionProcessor` and `AdminBrokerProcessor.resumeCheckHalfMessage`.
 """
 
 import logging

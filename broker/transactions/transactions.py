@@ -1,10 +1,11 @@
 """The part of a broker that holds half messages until their transaction ends."""
 
+from collections.abc import Iterator
+
 from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
 from ..state.part import Part
-from ..tables.json_table import JsonTable
 from ..tables.metric_table import MetricTable
 from ..time.periodic import Periodic
 from .ends import Ends
@@ -13,7 +14,7 @@ from .transaction_check import TransactionCheck
 
 
 class Transactions(Part):
-    """`start` and `stop` mirror each other; `open` is called once, with the store."""
+    """Half messages, their ends, and the check of those that stay open."""
 
     def __init__(self, state: BrokerState, delayed: Delayed, membership: Membership) -> None:
         super().__init__(state)
@@ -22,29 +23,11 @@ class Transactions(Part):
         self.half_messages = HalfMessages(state, self.open_count)
         self.ends = Ends(state, delayed, self.half_messages)
         self.check = TransactionCheck(state, self.half_messages, membership.producers)
+        self.own_tables = (self.open_count,) if self.is_5 else ()
 
-    @property
-    def own_tables(self) -> tuple[JsonTable, ...]:
-        return (self.open_count,) if self.config.is_5 else ()
-
-    def open(self) -> None:
-        self.check.open()
-
-    def start(self) -> None:
-        self.check.start()
-
-    async def stop(self) -> None:
-        await self.check.stop()
-
-    def close(self) -> None:
-        """Write the offsets of half messages that have ended."""
-        self.half_messages.stop()
-
-    def periodic(self) -> tuple[Periodic, ...]:
-        return (
-            Periodic(
-                "open transactions",
-                lambda: self.config.transaction_metric_flush_interval / 1000,
-                lambda: self.state.tables.save(self.open_count),
-            ),
+    def periodic(self) -> Iterator[Periodic]:
+        yield Periodic(
+            "open transactions",
+            lambda: self.config.transaction_metric_flush_interval / 1000,
+            lambda: self.tables.save(self.open_count),
         )

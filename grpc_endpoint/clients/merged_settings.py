@@ -6,7 +6,7 @@ Everything else is returned as the client sent it. Mirrors `GrpcClientSettingsMa
 from typing import Final
 
 from pocketmq.broker.config.addresses import host_and_port
-from pocketmq.broker.config.endpoint_config import EndpointConfig
+from pocketmq.broker.config.broker_config import EndpointConfig
 from pocketmq.protocol.bodies.group_config import (
     CustomizedRetryPolicy,
     ExponentialRetryPolicy,

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from pocketmq.broker.filters.sql_filter import MAX_EXPRESSION
-from pocketmq.broker.membership.client import Client
+from pocketmq.broker.membership.consumer_groups import Client
 from pocketmq.broker.membership.membership import Membership
 from pocketmq.protocol.bodies.client import (
     SQL92,

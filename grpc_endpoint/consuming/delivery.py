@@ -12,7 +12,7 @@ from pocketmq.broker.errors import Refusal
 from pocketmq.broker.pop.ack_handlers import acknowledge, hide_message, store_ack
 from pocketmq.broker.pop.revive_log import AckedMessage
 from pocketmq.broker.sending.retry_handlers import consumer_send_msg_back
-from pocketmq.broker.storing.records import record_at
+from pocketmq.broker.storing.messages import record_at
 from pocketmq.protocol.requests.pop import ChangeMessageInvisibleTime
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from random import Random
 from typing import Final
 
-from pocketmq.broker.config.endpoint_config import EndpointConfig
+from pocketmq.broker.config.broker_config import EndpointConfig
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.java_strings import java_hash

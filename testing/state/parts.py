@@ -11,7 +11,6 @@ from typing import Any, Protocol
 import msgspec
 from pocketmq.broker.access.access_control import Access
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.name_server.kv_config import KvConfig
 from pocketmq.broker.node import Node
 from pocketmq.broker.tables.json_table import JsonTable
 from pocketmq.protocol.bodies.body import DataVersion
@@ -72,7 +71,7 @@ def restore_part(part: Part, state: PartState) -> None:
             value.update(_copied(state[name]))
         else:
             setattr(part, name, _copied(state[name]))
-    if changed and isinstance(part, JsonTable | KvConfig):
+    if changed and isinstance(part, JsonTable):
         part.mark_restored()
 
 

@@ -101,11 +101,11 @@ async def at_rest(broker: Broker) -> AsyncIterator[None]:
     """While the state is replaced: a registration that is under way would bring a topic back, a round of transaction
     checks would commit its offsets."""
     await broker.cluster.registration.wait_until_sent()
-    await broker.transactions.stop()
+    await broker.transactions.check.stop()
     try:
         yield
     finally:
-        broker.transactions.start()
+        broker.transactions.check.start()
     await broker.cluster.registration.wait_until_sent()
 
 

@@ -148,7 +148,7 @@ async def take_snapshot(node: Node) -> Snapshot:
     return Snapshot(
         State(
             emulate=broker.config.emulate,
-            tables={name: table.to_json(pretty=True) for name, table in tables_of(broker)},
+            tables={name: table.to_json() for name, table in tables_of(broker)},
             records=rewinding_of(broker.store).records(),
             timer=b"" if mark is None else mark.encode(),
             unwritten_ends={queue: list(ends) for queue, ends in save_part(half)["_unwritten"].items()},

@@ -13,7 +13,7 @@ import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.delayed.timer_delivery import deletion_key
 from pocketmq.broker.pop.revive_log import read_revive_record
-from pocketmq.broker.storing.records import record_at_offset
+from pocketmq.broker.storing.messages import record_at_offset
 from pocketmq.broker.transactions.transaction_check import CHECK_GROUP, OpQueue
 from pocketmq.protocol.bodies.revive import (
     ACK_TAG,

@@ -1,7 +1,7 @@
 """Groups with online members, for tests of requests that reach consumers or ask for them."""
 
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.membership.client import Client
+from pocketmq.broker.membership.consumer_groups import Client
 from pocketmq.protocol.bodies.client import SubscriptionData
 from pocketmq.protocol.message.message_queue import MessageQueue
 

@@ -11,8 +11,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 from pocketmq.broker.config import keys as config_keys
-from pocketmq.broker.config.broker_config import BrokerConfig
-from pocketmq.broker.config.endpoint_config import EndpointConfig
+from pocketmq.broker.config.broker_config import BrokerConfig, EndpointConfig
 from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.protocol.text.java_properties import parse_properties
 from pocketmq.store import StoreConfig

@@ -303,7 +303,7 @@ class TestRestart:
         stopped(broker)
         broker = started(tmp_path, clock, loop)
         loop.run_for(1000)
-        assert b'"offsetTable":{18:0}' in broker.delays.to_json()
+        assert b'"offsetTable":{18:0}' in broker.delays.to_json(pretty=False)
         stopped(broker)
 
     async def test_line_4_notes_a_level_only_with_its_first_delivery(

@@ -68,7 +68,7 @@ async def test_a_heartbeat_over_a_limit_leaves_nothing(
     assert refused.code == 1
     assert complaint in (refused.remark or "")
     assert len(refused.remark or "") < 200
-    assert (len(broker.membership.consumers), len(broker.membership.producers)) == (0, 0)
+    assert (broker.membership.consumers.names(), broker.membership.producers.all()) == ([], {})
 
 
 async def test_the_groups_of_all_heartbeats_of_a_connection_count(broker: Broker) -> None:

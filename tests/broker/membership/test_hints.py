@@ -3,11 +3,10 @@
 import logging
 
 import pytest
+from pocketmq.broker.bounded_cache import MAX_REASONS, SaidOnce
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.membership.client import Client
-from pocketmq.broker.membership.consumer_groups import ConsumerGroup
+from pocketmq.broker.membership.consumer_groups import Client, ConsumerGroup
 from pocketmq.broker.membership.hints import MembershipHints
-from pocketmq.broker.said_once import MAX_REASONS, SaidOnce
 from pocketmq.protocol.bodies.client import SubscriptionData
 
 from broker_fakes import connect

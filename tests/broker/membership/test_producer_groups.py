@@ -4,8 +4,7 @@ import time
 from typing import Any
 
 import pytest
-from pocketmq.broker.membership.client import Client
-from pocketmq.broker.membership.consumer_groups import ConsumerGroups
+from pocketmq.broker.membership.consumer_groups import Client, ConsumerGroups
 from pocketmq.broker.membership.producer_groups import ProducerGroups
 
 from broker_fakes import FakeConnection

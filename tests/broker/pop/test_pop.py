@@ -184,7 +184,7 @@ async def test_no_request_waits_at_a_broker_that_stops(filled: Broker) -> None:
     filled.popping.waiters.stop()
     await turns()
     assert [one.code for one in answered(connection)] == [210]
-    assert len(filled.popping.waiters) == 0
+    assert filled.popping.waiters.total == 0
 
 
 async def test_a_closed_connection_is_forgotten(filled: Broker) -> None:

@@ -6,6 +6,7 @@ import random
 import time
 
 import pytest
+from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.filters.sql_filter import EVERY_MESSAGE
 from pocketmq.broker.network.dispatch import HELD, Call, Held
 from pocketmq.broker.pop.pop_waiters import (
@@ -33,14 +34,12 @@ class Waiting:
     def __init__(self, clock: VirtualClock, *, wakes_last: bool = False) -> None:
         self.clock = clock
         self.answered: list[str] = []
-        self.waiters = PopWaiters(
-            clock,
-            Timers(clock),
-            key_limit=lambda: 100_000,
-            total_limit=lambda: 100_000,
-            force_interval=lambda: 0,
-            wakes_last=wakes_last,
+        config = BrokerConfig(
+            pop_polling_size=100_000,
+            max_pop_polling_size=100_000,
+            pop_long_polling_force_notify_interval=0,
         )
+        self.waiters = PopWaiters(config, clock, Timers(clock), wakes_last=wakes_last)
 
     def hold(
         self, name: str, seconds: float = 20, connection: FakeConnection | None = None, group: str = "g"
@@ -69,7 +68,7 @@ async def test_a_cancelled_request_is_not_woken(waiting: Waiting) -> None:
     first, second = waiting.hold("first"), waiting.hold("second")
     assert waiting.waiters.cancel(first)
     assert not waiting.waiters.cancel(first)
-    assert len(waiting.waiters) == waiting.waiters.count(*KEY) == 1
+    assert waiting.waiters.total == waiting.waiters.count(*KEY) == 1
     await waiting.arrives()
     assert waiting.answered == ["second"]
     assert not waiting.waiters.cancel(second)
@@ -82,7 +81,7 @@ async def test_a_request_cancelled_after_it_was_woken_passes_the_message_on(wait
     assert waiting.waiters.cancel(first)
     await turns()
     assert waiting.answered == ["second"]
-    assert len(waiting.waiters) == 0
+    assert waiting.waiters.total == 0
 
 
 async def test_a_connection_that_closes_after_its_request_was_woken_passes_the_message_on(
@@ -119,7 +118,7 @@ async def test_nothing_is_kept_of_requests_that_no_longer_wait(waiting: Waiting)
             assert waiting.waiters.cancel(call)
         else:
             await waiting.arrives()
-    assert len(waiting.waiters) == 0
+    assert waiting.waiters.total == 0
     waiters = waiting.waiters
     kept = [len(waiters._times), len(waiters._waiting), len(waiters._held), len(waiters._groups)]
     assert kept[0] <= LEAST_GONE
@@ -148,7 +147,7 @@ async def test_requests_whose_time_is_over_are_woken_some_at_a_time(
     left = [1000]
     while left[-1]:
         await asyncio.sleep(0)
-        left.append(len(waiting.waiters))
+        left.append(waiting.waiters.total)
     assert max(before - after for before, after in itertools.pairwise(left)) == ANSWERS_IN_A_TURN
 
 
@@ -175,9 +174,9 @@ async def test_a_message_that_many_groups_wait_for_wakes_them_some_at_a_time(
     left = []
     for number in range(messages):
         waiting.waiters.arrived("orders", 0, number, 0, None)
-    while len(waiting.waiters) and len(left) < 50:
-        left.append(len(waiting.waiters))
+    while waiting.waiters.total and len(left) < 50:
+        left.append(waiting.waiters.total)
         await asyncio.sleep(0)
     assert max(before - after for before, after in itertools.pairwise(left)) <= ANSWERS_IN_A_TURN
-    assert len(waiting.waiters) == max(messages - 2, 0) * 1000  # the messages of one iteration share a round
+    assert waiting.waiters.total == max(messages - 2, 0) * 1000  # the messages of one iteration share a round
     assert not waiting.waiters._late

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.membership.client import Client
+from pocketmq.broker.membership.consumer_groups import Client
 from pocketmq.broker.network.dispatch import HELD
 from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.bodies.topic_config import TopicConfig

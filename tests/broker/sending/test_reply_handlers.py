@@ -3,7 +3,7 @@
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import PeerError
-from pocketmq.broker.membership.client import Client
+from pocketmq.broker.membership.consumer_groups import Client
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.message.properties import decode_properties, encode_properties_text
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC

@@ -55,7 +55,7 @@ async def test_change_is_on_disk_when_the_wait_ends(tables: TableSaver, groups: 
 
 async def test_without_a_change_there_is_no_wait(tables: TableSaver, groups: GroupTable) -> None:
     heard: list[str] = []
-    tables.call_when_saved(groups, lambda: heard.append("at once"))
+    tables.call_when_saved(groups, lambda _: heard.append("at once"))
     assert heard == ["at once"]
     await tables.wait_until_saved(groups)
     assert not groups.file.path.exists()
@@ -77,7 +77,7 @@ async def test_change_made_during_a_write_waits_for_the_next(tables: TableSaver,
     groups.find_or_create("g1")
     heard: list[set[str]] = []
 
-    def first_is_saved() -> None:
+    def first_is_saved(_: bool) -> None:
         heard.append(saved_groups(groups))
 
     tables.call_when_saved(groups, first_is_saved)
@@ -136,7 +136,7 @@ async def test_stop_ends_the_wait(groups: GroupTable) -> None:
     tables = TableSaver()
     tables.save_soon(groups)
     heard: list[str] = []
-    tables.call_when_saved(groups, lambda: heard.append("stopped"))
+    tables.call_when_saved(groups, lambda _: heard.append("stopped"))
     tables.stop()
     assert heard == ["stopped"]
 

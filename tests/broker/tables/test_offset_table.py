@@ -131,11 +131,18 @@ def test_a_slave_merges_its_masters_offsets(offsets: OffsetTable):
 # --- text
 
 
+def answer_to_43(offsets: OffsetTable) -> bytes:
+    text = offsets.text()
+    for _ in text.parts():
+        pass
+    return text.whole()
+
+
 def test_the_answer_to_43_has_only_members_every_slave_knows(offsets: OffsetTable):
     offsets.commit("t", "g", 0, 5)
     offsets.commit_pull("t", "g", 0, 5)
     version = offsets.data_version.encode().decode()
-    assert offsets.to_json().decode() == f'{{"dataVersion":{version},"offsetTable":{{"t@g":{{0:5}}}}}}'
+    assert answer_to_43(offsets).decode() == f'{{"dataVersion":{version},"offsetTable":{{"t@g":{{0:5}}}}}}'
 
 
 def test_the_answer_to_43_is_made_in_parts_while_groups_commit_and_leave(offsets: OffsetTable):
@@ -213,7 +220,7 @@ def test_light_queues_have_plain_numbers_in_their_own_file(tmp_path: Path):
     offsets.commit("%LMQ%x", "%LMQ%g", 7, 5)
     offsets.commit("t", "g", 1, 3)
     assert offsets.query("%LMQ%x", "%LMQ%g", 0) == offsets.query("%LMQ%x", "%LMQ%g", 9) == 5
-    body = fastjson.loads(offsets.to_json())
+    body = fastjson.loads(answer_to_43(offsets))
     assert body["lmqOffsetTable"] == {"%LMQ%x@%LMQ%g": 5}
     assert body["offsetTable"] == {"t@g": {1: 3}}
     offsets.persist()
@@ -245,7 +252,7 @@ def test_the_topics_of_each_group_are_those_of_the_offsets(changes: list[tuple[s
             elif name == "remove_topic":
                 table.remove_topics({str(words[0])})
             elif name == "reload":
-                replace_content(table, table.to_json(pretty=True))
+                replace_content(table, table.to_json())
             elif name == "restore":
                 restore_part(table, begin)
             elif name == "merge":

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.membership.client import Client
+from pocketmq.broker.membership.consumer_groups import Client
 from pocketmq.broker.transactions.transaction_check import CHECK_GROUP
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.message.properties import decode_properties
@@ -220,7 +220,7 @@ async def test_check_goes_back_to_the_end_of_a_queue_that_lost_messages(
     """ASYNC_FLUSH: a power loss takes half messages, whose check is saved; new ones get their numbers."""
     for topic in (HALF_TOPIC, OP_HALF_TOPIC):
         broker.offsets.commit(topic, CHECK_GROUP, 0, 5)
-    broker.transactions.open()
+    broker.transactions.check.open()
     await send_half(broker)
     producer = join(broker)
     await check_later(broker, clock, 10_000)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from pocketmq.broker.storing.records import record_at_offset
+from pocketmq.broker.storing.messages import record_at_offset
 from pocketmq.grpc_endpoint.messages import (
     Code,
     Encoding,
