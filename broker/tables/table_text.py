@@ -8,6 +8,7 @@ from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import merge
 from itertools import islice
+from threading import Lock
 from typing import Any, Final
 
 from pocketmq.protocol.text import fastjson
@@ -36,12 +37,22 @@ class MapText:
 
     def __init__(self, copy_of: Callable[[Any], Any] | None = None) -> None:
         self._copy_of = copy_of
+        self._used = Lock()
         self._keys: list[str] = []
         self._texts: dict[str, tuple[Any, bytes] | None] = {}
         """Of the same keys."""
 
     def pieces(self, table: Mapping[str, Any]) -> Iterator[bytes]:
         """The text of the map, whose keys stay as they are meanwhile; some pieces are empty."""
+        if not self._used.acquire(blocking=False):  # by the writer's thread, or a write that the disk has refused
+            yield from MapText(self._copy_of).pieces(table)
+            return
+        try:
+            yield from self._pieces(table)
+        finally:
+            self._used.release()
+
+    def _pieces(self, table: Mapping[str, Any]) -> Iterator[bytes]:
         yield from self._sort_keys(table)
         separator = b"{"
         for keys in _slices(self._keys):

@@ -43,3 +43,15 @@ def test_the_text_of_an_unchanged_value_is_made_once() -> None:
     del table["k5"]
     deque(text.pieces(table), maxlen=0)
     assert "k5" not in text._texts
+
+
+def test_two_texts_of_one_map_are_made_at_once() -> None:
+    """A companion's snapshot, while the thread writes the table."""
+    text, table = MapText(), {f"k{number}": DataVersion(counter=number) for number in range(999)}
+    before = b"".join(text.pieces(table))
+    first = text.pieces({**table, "k": DataVersion()})
+    next(first)
+    assert b"".join(text.pieces(table)) == before
+    assert b'"k":' in b"".join(first)
+    del table["k3"]
+    assert b'"k3":' not in b"".join(text.pieces(table))
