@@ -197,8 +197,6 @@ _NO_LATENCY: Final = Traffic()
 
 
 class Statistics:
-    """All figures of one broker."""
-
     def __init__(
         self, config: BrokerConfig, clock: Clock, store: MessageStore, topics: TopicTable, groups: GroupTable
     ) -> None:
@@ -227,18 +225,14 @@ class Statistics:
         self, topic: str, count: int, size_bytes: int, queue_id: int = -1, *, sends: int = 1
     ) -> None:
         """Sends stored `count` messages of `size_bytes` in `topic` (delayed ones: in a queue of the schedule topic)."""
-        traffic = self._puts.get(topic)
-        if traffic is None:
-            traffic = self._new_put(topic)
+        traffic = self._puts.get(topic) or self._new_put(topic)
         traffic.add(count, size_bytes, sends)
         if topic == SCHEDULE_TOPIC:
             self._event("QUEUE_PUT", f"{topic}@{queue_id}").add(count, size_bytes, sends)
 
     def message_got(self, topic: str, group: str, count: int, size_bytes: int) -> None:
         """One read delivered `count` messages of `size_bytes` to a consumer of `group`."""
-        traffic = self._gets.get((topic, group))
-        if traffic is None:
-            traffic = self._new_get(topic, group)
+        traffic = self._gets.get((topic, group)) or self._new_get(topic, group)
         traffic.add(count, size_bytes)
 
     def puts(self) -> list[tuple[str, Traffic]]:

@@ -110,13 +110,11 @@ class Node:
         return tuple(self._servers)
 
     def add_side_server(self, server: SideServer) -> None:
-        """A server of another protocol runs now."""
         self.side_servers.append(server)
         for function in list(self.when_side_servers_changed):
             function()
 
     def remove_side_server(self, server: SideServer) -> None:
-        """It has ended."""
         self.side_servers.remove(server)
         for function in list(self.when_side_servers_changed):
             function()

@@ -56,7 +56,6 @@ class Rule(msgspec.Struct, frozen=True):
 
 @functools.cache
 def rules() -> dict[int, Rule]:
-    """The table by request code."""
     rows = _TABLE.read_text(encoding="utf-8").splitlines()[1:]
     return dict(_rule(*row.split("\t")) for row in rows)
 
@@ -96,11 +95,9 @@ def _by_table(rule: Rule, fields: dict[str, str], cluster: str) -> list[Need]:
         value = fields.get(name)
         if value is None:
             continue
-        for part in filter(None, value.split(separator)) if separator else (value,):
-            if kind == "Topic" and is_retry_topic(part):
-                needs.append(Need(group(part), rule.actions))
-            else:
-                needs.append(Need(Resource(kind, part), rule.actions))
+        parts = filter(None, value.split(separator)) if separator else (value,)
+        resources = (_named(part) if kind == "Topic" else Resource(kind, part) for part in parts)
+        needs += [Need(resource, rule.actions) for resource in resources]
     if not needs and rule.needs_cluster:
         needs.append(Need(Resource("Cluster", cluster), rule.actions))
     return needs
@@ -129,9 +126,8 @@ def _of_field(
     return needs
 
 
-def _of_route(command: Command, fields: Fields) -> list[Need]:
-    name = fields.get("topic", "")
-    return [Need(group(name) if is_retry_topic(name) else topic(name), _ROUTE)]
+def _named(name: str) -> Resource:
+    return group(name) if is_retry_topic(name) else topic(name)
 
 
 def _of_send(topic_field: str, group_field: str) -> Callable[[Command, Fields], list[Need]]:
@@ -177,7 +173,7 @@ def _of_lock(command: Command, fields: Fields) -> list[Need]:
 
 
 _SPECIAL: Final[dict[int, Callable[[Command, Fields], list[Need]]]] = {
-    GetRouteInfoByTopic.code: _of_route,
+    GetRouteInfoByTopic.code: _of_field(_named, "topic", _ROUTE),
     SendMessage.code: _of_send("topic", "group"),
     SendMessageV2.code: _of_send("b", "a"),
     SendBatchMessage.code: _of_send("b", "a"),

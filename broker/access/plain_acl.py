@@ -85,7 +85,6 @@ class PlainAcl:
         return {path: mark for path in paths if (mark := _mark_of(path)) is not None}
 
     def reload(self) -> None:
-        """Read all files now."""
         marks = self._marks()
         accounts: dict[str, Account] = {}
         file_of: dict[str, Path] = {}

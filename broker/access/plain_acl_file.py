@@ -37,8 +37,6 @@ class AclError(Exception):
 
 
 class Account(msgspec.Struct, frozen=True):
-    """One access key and its rights."""
-
     access_key: str
     secret_key: str
     is_white: Matches

@@ -66,7 +66,6 @@ def update_and_create_acl_config(access: Access, request: UpdateAndCreateAclConf
 
 @handles(DeleteAclConfig)
 def delete_acl_config(access: Access, request: DeleteAclConfig) -> None:
-    """Remove an access key from its file."""
     path = _acl(access).file_of(request.access_key)
     if path is None:
         remark = f"The accesskey[{request.access_key}] corresponding to accessConfig has been deleted failed."

@@ -59,7 +59,6 @@ async def auth_update_user(access: Access, request: AuthUpdateUser, call: CallWi
 
 @handles(AuthDeleteUser)
 async def auth_delete_user(access: Access, request: AuthDeleteUser, call: Call) -> Answer:
-    """Delete a user and its rights."""
     known = _run_if_configured(access, lambda: access.users.get(request.username))
     if known is not None and known.user_type == SUPER and not _is_super_login(access, call):
         raise Refusal(ResponseCode.SYSTEM_ERROR, "The super user can only be update by super user")
@@ -107,10 +106,10 @@ def _is_super_login(access: Access, call: Call) -> bool:
     name = (call.command.fields or {}).get(ACCESS_KEY)
     if not name:
         return True
-    try:
-        return access.users.is_super(name)
-    except AccessRefusedError as error:
-        raise Refusal(ResponseCode.SYSTEM_ERROR, str(error)) from error
+    user = access.users.find(name)
+    if user is None:
+        raise Refusal(ResponseCode.SYSTEM_ERROR, f"User:{name} is not found")
+    return user.user_type == SUPER
 
 
 # -- rights
@@ -167,15 +166,17 @@ def _acl_of(subject: str | None, call: CallWithBody[AclInfo]) -> AclInfo:
             "org.apache.rocketmq.auth.authorization.exception.AuthorizationException: The body of acl is null"
         )
         raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
-    checked = [_policy_of(policy) for policy in policies if policy.entries]
+    checked = [
+        PolicyInfo(
+            policy_type=by_name((CUSTOM, DEFAULT), policy.policy_type) or CUSTOM,
+            entries=[_entry_of(entry) for entry in policy.entries],
+        )
+        for policy in policies
+        if policy.entries
+    ]
     if not checked:
         raise Refusal(ResponseCode.NO_PERMISSION, "The policies is empty.")
     return AclInfo(subject=owner, policies=checked)
-
-
-def _policy_of(policy: PolicyInfo) -> PolicyInfo:
-    kind = by_name((CUSTOM, DEFAULT), policy.policy_type) or CUSTOM
-    return PolicyInfo(policy_type=kind, entries=[_entry_of(entry) for entry in policy.entries or []])
 
 
 def _entry_of(entry: PolicyEntryInfo) -> PolicyEntryInfo:

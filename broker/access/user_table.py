@@ -97,12 +97,6 @@ class UserTable(JsonTable):
         if self._users.pop(_check_name(username), None) is not None:
             self._changed()
 
-    def is_super(self, username: str) -> bool:
-        user = self._users.get(username)
-        if user is None:
-            raise AccessRefusedError(f"User:{username} is not found")
-        return user.user_type == SUPER
-
     def to_json(self) -> bytes:
         return fastjson.dumps(_Users(users=self._users, data_version=self.data_version), pretty=True)
 
@@ -196,7 +190,6 @@ class AclTable(JsonTable):
             raise AccessRefusedError(refusal)
 
     def delete_rights(self, subject: str) -> None:
-        """Delete the rights of a deleted user."""
         if self._acls.pop(subject, None) is not None:
             self._changed()
 

@@ -194,7 +194,6 @@ async def update_and_get_group_forbidden(broker: Broker, request: UpdateAndGetGr
 
 @handles(GetConsumerConnectionList)
 def get_consumer_connection_list(broker: Broker, request: GetConsumerConnectionList) -> ConsumerConnection:
-    """The members of a consumer group and their subscriptions."""
     group = broker.membership.consumers.get(request.consumer_group)
     if group is None:
         remark = f"the consumer group[{request.consumer_group}] not online"
@@ -210,7 +209,6 @@ def get_consumer_connection_list(broker: Broker, request: GetConsumerConnectionL
 
 @handles(GetProducerConnectionList)
 def get_producer_connection_list(broker: Broker, request: GetProducerConnectionList) -> ProducerConnection:
-    """The members of a producer group."""
     members = broker.membership.producers.get(request.producer_group)
     if members is None:
         remark = f"the producer group[{request.producer_group}] not exist"
@@ -221,7 +219,6 @@ def get_producer_connection_list(broker: Broker, request: GetProducerConnectionL
 
 @handles(GetAllProducerInfo)
 def get_all_producer_info(broker: Broker, request: GetAllProducerInfo) -> ProducerTableInfo:
-    """Every producer, by group."""
     data = {
         group: [
             ProducerInfo(

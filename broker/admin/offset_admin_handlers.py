@@ -93,7 +93,6 @@ def query_correction_offset(broker: Broker, request: QueryCorrectionOffset) -> Q
 
 @handles(QueryTopicsByConsumer)
 def query_topics_by_consumer(broker: Broker, request: QueryTopicsByConsumer) -> TopicList:
-    """The topics in which a group has offsets."""
     topics = hash_map_order(sorted(broker.offsets.topics_of(request.group)))
     return TopicList(topic_list=list(topics), broker_addr=broker.identity.address)
 

@@ -83,7 +83,6 @@ def get_broker_config(broker: Broker, request: GetBrokerConfig) -> Answer:
 
 @handles(GetBrokerRuntimeInfo)
 def get_broker_runtime_info(broker: Broker, request: GetBrokerRuntimeInfo) -> KVTable:
-    """All figures of this broker, as texts by official key."""
     return KVTable(table=runtime_info(broker))
 
 
@@ -98,7 +97,6 @@ def view_broker_stats_data(broker: Broker, request: ViewBrokerStatsData) -> Brok
 
 
 def runtime_info(broker: Broker) -> dict[str, str]:
-    """The table of 28."""
     return (
         _throughput(broker)
         | _put_times(broker)

@@ -38,7 +38,7 @@ from ..broker import Broker
 from ..errors import Refusal
 from ..network.dispatch import Answer, CallWithBody, handles
 from ..state.part import UNSET_REMARK, invalid_parameter
-from ..tables.attributes import AttributeRefusedError, parse_attributes
+from ..tables.attributes import parse_attributes
 from ..time.slices import encode_json, in_slices
 from .group_handlers import MAX_QUEUES, page_size, refuse_on_slave, tps_of
 
@@ -56,15 +56,12 @@ async def update_and_create_topic(broker: Broker, request: UpdateAndCreateTopic)
             f"topicFilterType = [{request.topic_filter_type}] value invalid",
         )
     _check_topic_name(broker, request.topic)
-    try:
-        topic_config = _make_config(broker, request)
-        _check_queue_nums(broker, topic_config)
-        _check_message_type(broker, topic_config)
-        if broker.config.is_5 and topic_config == broker.topics.topics.get(request.topic):
-            return Answer(remark=UNSET_REMARK)
-        broker.topics.update(topic_config)
-    except AttributeRefusedError as refusal:
-        raise Refusal(ResponseCode.SYSTEM_ERROR, str(refusal)) from refusal
+    topic_config = _make_config(broker, request)
+    _check_queue_nums(broker, topic_config)
+    _check_message_type(broker, topic_config)
+    if broker.config.is_5 and topic_config == broker.topics.topics.get(request.topic):
+        return Answer(remark=UNSET_REMARK)
+    broker.topics.update(topic_config)
     await broker.cluster.registration.wait_until_sent()
     await broker.tables.wait_until_saved(broker.topics)
     return Answer(remark=UNSET_REMARK)
@@ -83,11 +80,8 @@ async def update_and_create_topic_list(
         _check_message_type(broker, topic_config)
         if topic_config == broker.topics.topics.get(topic_config.name):
             return Answer(remark=UNSET_REMARK)
-    try:
-        async for topic_config in in_slices(topic_configs):
-            broker.topics.update(topic_config)
-    except AttributeRefusedError as refusal:
-        raise Refusal(ResponseCode.SYSTEM_ERROR, str(refusal)) from refusal
+    async for topic_config in in_slices(topic_configs):
+        broker.topics.update(topic_config)
     await broker.cluster.registration.wait_until_sent()
     await broker.tables.wait_until_saved(broker.topics)
     return Answer(remark=UNSET_REMARK)
@@ -223,7 +217,6 @@ async def get_all_topic_config(broker: Broker, request: GetAllTopicConfig) -> An
 
 @handles(GetTopicConfig)
 def get_topic_config(broker: Broker, request: GetTopicConfig) -> Answer:
-    """One topic's settings."""
     topic_config = broker.topics.find(request.topic)
     if topic_config is None:
         raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {request.topic}")

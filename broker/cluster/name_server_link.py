@@ -72,7 +72,6 @@ class NameServerLink:
         return answer
 
     def notify(self, request: Request[Any], body: RawBody | None = None) -> None:
-        """Send a request one-way, if the connection is open."""
         if self._connection is not None:
             self._connection.notify(request, body)
 

@@ -79,7 +79,6 @@ class ReplicationMaster:
         self.slaves: list[SlaveConnection] = []
 
     async def start(self, sockets: list[socket]) -> None:
-        """Accept slaves on the HA port."""
         if promises_protection(self._state.config) and not self._is_guarded:
             _log.warning("slaves are accepted because haListenPort is set: %s", HA_PORT_IS_OPEN)
         loop = asyncio.get_running_loop()

@@ -99,7 +99,6 @@ def _limits(kind: str, text: str) -> tuple[int, int] | None:
 
 @functools.cache
 def fields(program: Program) -> dict[str, Field]:
-    """The fields of a program's honoured keys."""
     return {
         key.name: _field(program, key.name) for key in keys(program).values() if key.verdict == "honoured"
     }
@@ -205,7 +204,6 @@ def write_value(value: Any) -> str | None:
 
 
 def get(config: Config, name: str) -> Any:
-    """The value an honoured key has in this config."""
     field = fields(program_of(config))[name]
     return getattr(_holder(config, field), field.name)
 

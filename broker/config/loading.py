@@ -17,7 +17,7 @@ from ..errors import StartError
 from . import keys as config_keys
 from .addresses import EVERY_ADDRESS, numeric_address, own_address
 from .broker_config import DEFAULT_STORE_DIR, MASTER_ID, BrokerConfig
-from .keys import Config, Key
+from .keys import Config
 from .name_server_config import NameServerConfig
 
 _log = logging.getLogger("pocketmq.config")
@@ -137,13 +137,9 @@ def apply(config: Config, setting: Setting) -> None:
         config_keys.put(config, key.name, value)
         return
     config.not_applied[key.name] = config_keys.write_value(value) or ""
-    if key.verdict == "unsupported" and not _is_default(key, setting.value):
+    defaults = {(text or "").lower() for text in (key.default, key.default_4 or key.default)}
+    if key.verdict == "unsupported" and setting.value.strip().lower() not in defaults:
         _log.warning("%s: %s=%s has no effect: %s", setting.origin, key.name, setting.value, key.reason)
-
-
-def _is_default(key: Key, text: str) -> bool:
-    """True for the default: setting an unsupported key to its default loses nothing."""
-    return text.strip().lower() in ((key.default or "").lower(), (key.default_4 or key.default or "").lower())
 
 
 def _follow_emulation(config: BrokerConfig, settings: Sequence[Setting]) -> None:

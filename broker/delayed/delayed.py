@@ -14,8 +14,6 @@ SAMPLE_SECONDS = 1.0
 
 
 class Delayed(Part):
-    """The broker starts and stops both."""
-
     def __init__(self, state: BrokerState) -> None:
         super().__init__(state)
         self.levels = DelayLevels(state)

@@ -31,7 +31,6 @@ _BUCKETS = 16
 
 @handles(RecallMessage)
 def recall_message(delayed: Delayed, request: RecallMessage, call: Call) -> Answer:
-    """Recall a message before it is due."""
     try:
         handle = _check_recall(delayed, request)
         _store_recall(delayed, request, call, handle)

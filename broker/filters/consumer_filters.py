@@ -59,15 +59,11 @@ class FilterData(Body, frozen=True):
 
 
 class TopicFilters(Body, frozen=True):
-    """The filters of one topic by group."""
-
     topic: str | None = None
     group_filter_data: dict[str, FilterData] = field(default_factory=dict)
 
 
 class FilterFile(Body, frozen=True):
-    """The whole file."""
-
     filter_data_by_topic: dict[str, TopicFilters] = field(default_factory=dict)
 
 

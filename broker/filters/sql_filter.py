@@ -44,11 +44,9 @@ class SqlFilter:
         as many as the official limit (`maxFilterMessageSize`)."""
 
     def matches_record(self, record: memoryview) -> bool:
-        """Whether a stored message matches."""
-        return self._matches(_property_text(record))
+        return self._matches(f"\x02{str(properties_of(record), 'utf-8', 'replace')}\x02")
 
     def matches_properties(self, properties: Mapping[str, str]) -> bool:
-        """Whether a message that was just stored matches."""
         return self._matches("\x02" + encode_properties_text(properties))
 
     def _matches(self, properties: str) -> bool:
@@ -104,9 +102,3 @@ def _compile(expression: str, *, is_5: bool) -> SqlFilter | str:
         return SqlFilter(read_expression(expression, is_5=is_5), expression)
     except SqlError as error:
         return f"{_REFUSED}: {str(error).strip().splitlines()[0][:_LONGEST_REASON]}"
-
-
-def _property_text(record: memoryview) -> str:
-    """The properties of a stored message between two separators, the form that operands read."""
-    text = str(properties_of(record), "utf-8", "replace")
-    return f"\x02{text}\x02"

@@ -13,8 +13,6 @@ BROADCAST_SECONDS = 5.0
 
 
 class FirstPosition(Part):
-    """Offsets of queues, of groups, and of broadcasting consumers."""
-
     def __init__(self, state: BrokerState, membership: Membership) -> None:
         super().__init__(state)
         self.broadcasts = BroadcastOffsets(state, membership.consumers)

@@ -75,6 +75,5 @@ class SkippedMessages:
         )
 
     def forget(self) -> None:
-        """Forget every question and every line."""
         self._unanswered.clear()
         self._said = SaidOnce()

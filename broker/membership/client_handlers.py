@@ -165,7 +165,6 @@ def _register_consumer(
 
 @handles(UnregisterClient)
 def unregister_client(membership: Membership, request: UnregisterClient, call: Call) -> None:
-    """A producer or consumer of this connection shut down."""
     if request.producer_group is not None:
         membership.producers.unregister(request.producer_group, call.connection)
     group = request.consumer_group
@@ -203,7 +202,6 @@ def lock_batch_mq(
 def unlock_batch_mq(
     membership: Membership, request: UnlockBatchMq, call: CallWithBody[UnlockBatchRequestBody]
 ) -> None:
-    """Unlock queues of one client."""
     body = _read_body(call)
     membership.locks.unlock(body.consumer_group or "", body.mq_set, body.client_id or "")
 

@@ -103,7 +103,6 @@ class ConsumerGroup:
         return self.subscriptions.get(topic)
 
     def expressions(self) -> dict[str, str]:
-        """Each topic of the group with its expression."""
         return {topic: known.sub_string or "" for topic, known in self.subscriptions.items()}
 
     def clients(self) -> list[Client]:
@@ -180,15 +179,12 @@ class ConsumerGroups:
         return self._groups.get(group)
 
     def of_connection(self, connection: Peer) -> Collection[str]:
-        """The groups of which a connection is a member."""
         return self._of_connection.get(connection, ())
 
     def names(self) -> list[str]:
-        """The groups that have members now."""
         return list(self._groups)
 
     def find(self, group: str, client_id: str) -> Client | None:
-        """One member of one group."""
         known = self._groups.get(group)
         return None if known is None else known.find(client_id)
 

@@ -44,7 +44,6 @@ class ConsumerNotices:
             self._collected[group] = connections
 
     def flush(self) -> None:
-        """Send the collected notices."""
         collected, self._collected = self._collected, {}
         if self._config.notify_consumer_ids_changed_enable:
             for group, connections in collected.items():

@@ -40,7 +40,6 @@ class Membership(Part):
         self.own_tables = (self.filters, self.request_modes) if self.is_5 else (self.filters,)
 
     def connection_closed(self, connection: Peer) -> None:
-        """Remove the clients of a closed connection."""
         self.consumers.connection_closed(connection)
         self.producers.connection_closed(connection)
 

@@ -36,11 +36,9 @@ class ProducerGroups:
         return self._groups.get(group)
 
     def all(self) -> dict[str, list[Client]]:
-        """Every group with members."""
         return {group: list(members.values()) for group, members in self._groups.items() if members}
 
     def of_connection(self, connection: Peer) -> Collection[str]:
-        """The groups in which a connection is a producer."""
         return self._of_connection.get(connection, ())
 
     def find_connection(self, client_id: str) -> Peer | None:
@@ -61,7 +59,6 @@ class ProducerGroups:
         return None
 
     def register(self, group: str, client: Client) -> None:
-        """Register one producer entry of a heartbeat."""
         members = self._groups.setdefault(group, {})
         known = members.get(client.connection)
         if known is not None:

@@ -68,7 +68,6 @@ class QueueLocks:
                 del locks[queue]
 
     def owner(self, group: str, queue: MessageQueue, now_ms: int) -> str | None:
-        """The id of the client that holds a queue."""
         lock = self._groups.get(group, {}).get(queue)
         return None if lock is None or lock.is_expired(now_ms) else lock.client_id
 

@@ -23,8 +23,6 @@ MAX_MODES: Final = 100_000
 
 
 class RequestModes(JsonTable):
-    """All modes set by request."""
-
     state_fields = ("_modes",)
     body_type = MessageRequestModeSerializeWrapper
 

@@ -240,7 +240,6 @@ class RouteTable:
     # -- heartbeats
 
     def known_version(self, cluster: str, address: str) -> DataVersion | None:
-        """The data version of a live broker's topics."""
         live = self.live.get(self.key(cluster, address))
         return None if live is None else live.data_version
 

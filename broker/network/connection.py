@@ -244,7 +244,6 @@ class Connection(asyncio.Protocol):
             self.dispatch(command)
 
     def dispatch(self, command: Command) -> None:
-        """Call the handler of a request."""
         if self._guard is not None:
             try:
                 self._guard(command, self.peer)

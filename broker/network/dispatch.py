@@ -187,7 +187,6 @@ class Handlers:
                 )
 
     def of_line(self, line: Line) -> "Handlers":
-        """The entries of the emulated line."""
         return self._less(lambda handler: handler.request_type.only_in not in (None, line))
 
     def without_main_port_only(self) -> "Handlers":

@@ -116,7 +116,6 @@ class Journal:
         self._thread.start()
 
     def stop(self) -> None:
-        """Write the current frame and close the file."""
         self._is_stopping.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -140,7 +139,6 @@ class Journal:
             self._dropped += 1
 
     def watcher(self, server_name: str) -> "JournalWatcher":
-        """Records what passes on a server."""
         return JournalWatcher(self, server_name)
 
     # -- the thread
@@ -244,8 +242,6 @@ def _write_all(file: int, data: bytes | bytearray) -> None:
 
 
 class Recorded:
-    """What the journal knows of one connection."""
-
     __slots__ = ("client_id", "number", "unanswered")
 
     def __init__(self, number: int) -> None:

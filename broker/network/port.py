@@ -71,7 +71,6 @@ class Port(Generic[ConnectionT]):
         return port_of(sockets)
 
     def unbind(self) -> None:
-        """Give back what `bind` has opened."""
         close_all(self._sockets)
         self._sockets.clear()
 
@@ -122,7 +121,6 @@ class Port(Generic[ConnectionT]):
         self._sockets.clear()
 
     def abort(self) -> None:
-        """Close every connection at once."""
         for connection in list(self.connections):
             connection.abort()
 

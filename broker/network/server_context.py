@@ -81,7 +81,6 @@ class ServerContext(Watchable):
         self._said = SaidOnce()
 
     def next_opaque(self) -> int:
-        """The number of our next request."""
         return next(self._opaque) & 0x7FFFFFFF
 
     def connected(self, connection: Any, descriptor: int) -> None:
@@ -126,7 +125,6 @@ class Calls:
             self._waiting.pop(command.opaque, None)
 
     def notice(self, request: Request[Any]) -> Command:
-        """The frame of a one-way request."""
         return self._command(request, ONEWAY_FLAG)
 
     def _command(self, request: Request[Any], flag: int) -> Command:

@@ -74,8 +74,6 @@ class OrderFile(Body, frozen=True):
 
 
 class OrderedPops(JsonTable):
-    """All queues that groups pop orderly."""
-
     state_fields = ("_table",)
     body_type = OrderFile
 
@@ -91,7 +89,6 @@ class OrderedPops(JsonTable):
     def is_blocked(
         self, attempt_id: str | None, topic: str, group: str, queue_id: int, invisible_time_ms: int
     ) -> bool:
-        """Whether the queue is blocked for the group now."""
         info = self._find(topic, group, queue_id)
         if info is None or not info.offset_list:
             return False
@@ -161,7 +158,6 @@ class OrderedPops(JsonTable):
     def hide_until(
         self, topic: str, group: str, queue_id: int, offset: int, pop_time_ms: int, until_ms: int
     ) -> None:
-        """Change the time until which one message is hidden."""
         info = self._find(topic, group, queue_id)
         if info is None or info.pop_time != pop_time_ms or offset not in info.offsets():
             return

@@ -63,8 +63,6 @@ def peek_message(popping: Popping, request: PeekMessage, call: Call) -> Answer:
 
 
 class _Peek:
-    """The messages that one peek has found so far."""
-
     def __init__(self, popping: Popping, request: PeekMessage) -> None:
         self._popping = popping
         self._request = request

@@ -139,7 +139,6 @@ class PopWaiters:
         self._is_stopped = False
 
     def count(self, topic: str, group: str, queue_id: int) -> int:
-        """The number of waiting requests with this key."""
         waiting = self._waiting.get((topic, group, queue_id))
         return 0 if waiting is None else waiting.count
 

@@ -70,8 +70,6 @@ class _ReviveQueue(msgspec.Struct, eq=False):
 
 
 class Revive:
-    """All revive queues of one broker."""
-
     def __init__(self, state: BrokerState, timer: MessageTimer, log: ReviveLog) -> None:
         self._state = state
         self._timer = timer

@@ -123,7 +123,9 @@ class PullWaiters:
         staying = []
         for waiter in waiters:
             if waiter.tests:
-                self._spend(waiter.tests)
+                if self._tests_left == MAX_TESTS:
+                    self._call_soon(self._renew)
+                self._tests_left -= waiter.tests
             if self._tests_left < 0 or (
                 queue_offset >= waiter.request.queue_offset and waiter.wanted.matches(tags_code, property_map)
             ):
@@ -131,11 +133,6 @@ class PullWaiters:
             else:
                 staying.append(waiter)
         self._keep((topic, queue_id), staying)
-
-    def _spend(self, tests: int) -> None:
-        if self._tests_left == MAX_TESTS:
-            self._call_soon(self._renew)
-        self._tests_left -= tests
 
     def _renew(self) -> None:
         self._tests_left = MAX_TESTS

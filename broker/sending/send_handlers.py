@@ -157,15 +157,13 @@ def prepare(
         *(sends, start, end, decision.queues, MAX_SENT_PROPERTIES, deciding),
         *(route.head, route.queue_id, route.changes_in(slot_ms), BUCKETS[is_5], is_5),
     )
-    sends, handles = sends[start : start + len(messages)], None
+    sends = sends[start : start + len(messages)]
+    handles: list[str | None] | None = None
     if slot_ms is not None:
-        handles = _recall_handles(sending, decision.request.topic, slot_ms, sends)
+        unique_ids = [(send.unique_id or b"").decode("utf-8", "replace") for send in sends]
+        topic = decision.request.topic
+        handles = [handle_of(sending.config, topic, slot_ms, unique_id) for unique_id in unique_ids]
     return Prepared(decision, sends, messages, route.real_topic, handles)
-
-
-def _recall_handles(sending: Sending, topic: str, slot_ms: int, sends: Sequence[Send]) -> list[str | None]:
-    unique_ids = [(send.unique_id or b"").decode("utf-8", "replace") for send in sends]
-    return [handle_of(sending.config, topic, slot_ms, unique_id) for unique_id in unique_ids]
 
 
 def _batch_message(sending: Sending, decision: Decision, send: Send, born_host: bytes) -> Message:

@@ -96,7 +96,7 @@ class BrokerState:
         """The folder of the JSON tables."""
         self._on_topics_changed = on_topics_changed
         self.topics = TopicTable(folder, clock.now_ms, config, self._topics_changed)
-        self.groups = GroupTable(folder, clock.now_ms, config, self._groups_changed)
+        self.groups = GroupTable(folder, clock.now_ms, config, lambda: self.tables.save_soon(self.groups))
         self.offsets = (LmqOffsetTable if config.store.enable_lmq else OffsetTable)(folder, clock.now_ms)
         self.delays = DelayTable(folder, clock.now_ms, config.store.message_delay_level)
         self.store = MessageStore(
@@ -183,9 +183,6 @@ class BrokerState:
     def _topics_changed(self) -> None:
         self._on_topics_changed()
         self.tables.save_soon(self.topics)
-
-    def _groups_changed(self) -> None:
-        self.tables.save_soon(self.groups)
 
 
 def persist(tables: tuple[JsonTable, ...]) -> None:

@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
-from pocketmq.store.errors import StoreError
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..errors import Refusal
 
 _LONG: Final = re.compile(r"[+-]?\d{1,100}")
 """What Java reads as a `long`, if it is not too large: Python reads more."""
@@ -17,8 +19,11 @@ _LONG_MAX: Final = (1 << 63) - 1
 _MAX_LITE_EXPIRATION_MINUTES: Final = 30 * 24 * 60
 
 
-class AttributeRefusedError(StoreError):
-    """An attribute or its value is not allowed: replied as SYSTEM_ERROR with this text; the table does not change."""
+class AttributeRefusedError(Refusal):
+    """An attribute or its value is not allowed; the table does not change."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(ResponseCode.SYSTEM_ERROR, text)
 
 
 class Attribute(msgspec.Struct, frozen=True):

@@ -51,7 +51,6 @@ class DelayTable(JsonTable):
         return self._offsets.get(level, 0)
 
     def levels_with_offset(self) -> list[int]:
-        """The levels that have an offset, in order."""
         return sorted(self._offsets)
 
     def update(self, level: int, offset: int) -> None:

@@ -57,7 +57,6 @@ class MetricTable(JsonTable):
         return 0 if metric is None else metric[0]
 
     def remove(self, topic: str) -> None:
-        """Forget a topic that was deleted."""
         if self._metrics.pop(topic, None) is not None:
             self.dirty = True
 

@@ -63,11 +63,8 @@ class OffsetTable(JsonTable):
     # --- committed offsets
 
     def commit(self, topic: str, group: str, queue_id: int, offset: int) -> None:
-        """Set the next offset to consume."""
         key = topic + SEPARATOR + group
-        offsets = self._offsets.get(key)
-        if offsets is None:
-            offsets = self._add(key, {})
+        offsets = self._offsets.get(key) or self._add(key, {})
         offsets[queue_id] = offset
         self.dirty = True
         self._commit_count += 1
@@ -97,9 +94,7 @@ class OffsetTable(JsonTable):
             return
         key = topic + SEPARATOR + group
         self._reset_offsets.setdefault(key, {})[queue_id] = offset
-        offsets = self._offsets.get(key)
-        if offsets is None:
-            offsets = self._add(key, {})
+        offsets = self._offsets.get(key) or self._add(key, {})
         offsets[queue_id] = offset
         self.dirty = True
 
@@ -125,11 +120,7 @@ class OffsetTable(JsonTable):
     # --- pull offsets of 5.x: where the last pull ended, committed or not
 
     def commit_pull(self, topic: str, group: str, queue_id: int, offset: int) -> None:
-        key = topic + SEPARATOR + group
-        offsets = self._pull_offsets.get(key)
-        if offsets is None:
-            offsets = self._pull_offsets[key] = {}
-        offsets[queue_id] = offset
+        self._pull_offsets.setdefault(topic + SEPARATOR + group, {})[queue_id] = offset
         self.dirty = True
 
     def query_pull(self, topic: str, group: str, queue_id: int) -> int:
@@ -145,7 +136,6 @@ class OffsetTable(JsonTable):
         return set(self._topics.get(group, ()))
 
     def groups(self) -> list[str]:
-        """Groups that have offsets for any topic."""
         return list(self._topics)
 
     def groups_of(self, topic: str) -> set[str]:
@@ -177,7 +167,6 @@ class OffsetTable(JsonTable):
             self.dirty = True
 
     def remove(self, topic: str, group: str) -> None:
-        """Forget the committed offsets of one group for one topic."""
         key = topic + SEPARATOR + group
         if self._offsets.pop(key, None) is not None:
             self._forget(key)

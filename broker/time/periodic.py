@@ -24,8 +24,6 @@ _log = logging.getLogger("pocketmq.time")
 
 
 class Periodic(NamedTuple):
-    """One repeated action."""
-
     name: str
     seconds: float | Callable[[], float]
     action: Callable[[], object]

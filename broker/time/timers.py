@@ -75,8 +75,6 @@ class Timers:
 
 
 class LoopRepeat:
-    """An action that the event loop repeats until `cancel`."""
-
     def __init__(
         self, loop: asyncio.AbstractEventLoop, seconds: Callable[[], float], action: Callable[[], None]
     ) -> None:

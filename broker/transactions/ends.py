@@ -92,8 +92,6 @@ Step = tuple[Decision, int, Message | None]
 
 
 class Ends:
-    """Carries out the ends of transactions."""
-
     def __init__(self, state: BrokerState, delayed: Delayed, half_messages: HalfMessages) -> None:
         self._state = state
         self._config = state.config

@@ -60,12 +60,10 @@ class HalfMessages:
         self._op_text = encode_stored(_OP_PROPERTIES, BUCKETS[False], self._is_5)
 
     def stop(self) -> None:
-        """Write the collected offsets."""
         self._write_ops()
         self.abandon()
 
     def abandon(self) -> None:
-        """Stop, and write nothing."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

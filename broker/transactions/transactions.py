@@ -14,8 +14,6 @@ from .transaction_check import TransactionCheck
 
 
 class Transactions(Part):
-    """Half messages, their ends, and the check of those that stay open."""
-
     def __init__(self, state: BrokerState, delayed: Delayed, membership: Membership) -> None:
         super().__init__(state)
         self.open_count = MetricTable(state.folder, state.clock.now_ms, "transactionCount")
