@@ -46,7 +46,7 @@ async def consume_message_directly(broker: Broker, request: ConsumeMessageDirect
     """Let one consumer consume a stored message now, and answer its result."""
     record = _record_of(broker, request.msg_id)
     topic_sys_flag, group_sys_flag = request.topic_sys_flag, request.group_sys_flag
-    if broker.config.is_5:
+    if broker.is_5:
         topic_config = broker.topics.find(request.topic) if request.topic else None
         group_config = broker.groups.find_or_create(request.consumer_group)
         topic_sys_flag = topic_sys_flag if topic_config is None else topic_config.topic_sys_flag
@@ -103,7 +103,7 @@ def _no_answer(broker: Broker, group: str, client: Client, error: PeerError) -> 
         remark = f"invoke consumer <{group}> <{client.client_id}> Exception: {error}"
         return Refusal(ResponseCode.SYSTEM_ERROR, remark)
     # The official remark continues with a line of a Java stack.
-    slash = "" if not broker.config.is_5 else "/"
+    slash = "" if not broker.is_5 else "/"
     return Refusal(
         ResponseCode.CONSUME_MSG_TIMEOUT,
         f"consumer <{group}> <{client.client_id}> Timeout: {package}.RemotingTimeoutException: wait response on "

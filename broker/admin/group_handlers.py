@@ -66,7 +66,7 @@ limit."""
 
 def refuse_on_slave(broker: Broker) -> None:
     """A slave of the 4.9 line refuses changes of topics and groups; one of the 5.x line accepts them."""
-    if not broker.config.is_5 and broker.config.is_slave:
+    if not broker.is_5 and broker.is_slave:
         raise Refusal(
             ResponseCode.SYSTEM_ERROR,
             "Can't modify topic or subscription group from slave broker, please execute it from master broker.",
@@ -88,7 +88,7 @@ async def update_and_create_subscription_group(
 ) -> None:
     """Create a group or replace its settings. In 5.x a request without a body changes nothing."""
     refuse_on_slave(broker)
-    if not call.body and broker.config.is_5:
+    if not call.body and broker.is_5:
         return
     group_config = call.read_body()
     _check_group(broker, group_config)
@@ -113,7 +113,7 @@ def _check_group(broker: Broker, group_config: SubscriptionGroupConfig) -> None:
     if group_config.retry_queue_nums > MAX_QUEUES:
         remark = f"retryQueueNums must be at most {MAX_QUEUES}, got {group_config.retry_queue_nums}."
         raise Refusal(invalid_parameter(broker.config), remark)
-    if not broker.config.is_5:
+    if not broker.is_5:
         if group_config.group_name is None:
             raise Refusal(ResponseCode.SYSTEM_ERROR, "java.lang.NullPointerException: groupName")
         return
@@ -139,7 +139,7 @@ async def get_all_subscription_group_config(broker: Broker, request: GetAllSubsc
     """The whole group table, or one page of it if the request names a page (5.x)."""
     groups = broker.groups
     async with broker.reports:
-        if not broker.config.is_5:
+        if not broker.is_5:
             return Answer(body=await encode_json(groups.copy(), len(groups)))
         reply = GetAllSubscriptionGroupConfigReply(total_group_num=len(groups))
         if (request.group_seq, request.data_version, request.max_group_num) == (None, None, None):
@@ -169,7 +169,7 @@ def delete_subscription_group(broker: Broker, request: DeleteSubscriptionGroup) 
     If the offsets stay and groups are created automatically, 5.x creates the group again at once.
     """
     refuse_on_slave(broker)
-    is_5, name = broker.config.is_5, request.group_name
+    is_5, name = broker.is_5, request.group_name
     broker.groups.delete(name)
     if request.clean_offset if is_5 else request.remove_offset:
         broker.offsets.remove_group(name)
@@ -270,7 +270,7 @@ async def get_consume_stats(broker: Broker, request: GetConsumeStats) -> Answer:
             row = table[MessageQueue(topic, broker.config.broker_name, queue_id)] = _progress(
                 broker, group, topic, queue_id
             )
-            if broker.config.is_5:
+            if broker.is_5:
                 pulled = broker.offsets.query_pull(topic, group, queue_id)
                 row["pullOffset"] = max(row["consumerOffset"], pulled)
         consume_tps = sum(
@@ -291,7 +291,7 @@ def _topics_to_report(broker: Broker, request: GetConsumeStats) -> set[str]:
     subscribe to."""
     group, topic = request.consumer_group, request.topic
     listed = {name for name in (request.topic_list or "").split(";") if name}
-    if broker.config.is_5 and listed:
+    if broker.is_5 and listed:
         return listed
     topics = broker.offsets.topics_of(group) if not topic or topic.isspace() else {topic}
     return {name for name in topics if broker.membership.consumers.may_read(group, name)}
@@ -319,9 +319,7 @@ async def get_broker_consume_stats(broker: Broker, request: GetBrokerConsumeStat
                 rows[group].append({"consumeTps": tps, "offsetTable": {}})
             row = _progress(broker, group, topic, queue_id)
             total_diff += row["brokerOffset"] - row["consumerOffset"]
-            if (
-                broker.config.is_5
-            ):  # the official broker leaves the pull offset at zero here and subtracts from it
+            if broker.is_5:  # the official broker leaves the pull offset at zero here and subtracts from it
                 row["pullOffset"] = 0
                 total_inflight_diff -= row["consumerOffset"]
             rows[group][-1]["offsetTable"][MessageQueue(topic, broker.config.broker_name, queue_id)] = row
@@ -331,7 +329,7 @@ async def get_broker_consume_stats(broker: Broker, request: GetBrokerConsumeStat
             "consumeStatsList": [{group: topics} for group, topics in rows.items()],
             "totalDiff": total_diff,
         }
-        if broker.config.is_5:
+        if broker.is_5:
             body["totalInflightDiff"] = total_inflight_diff
         return Answer(body=await encode_json(body, count + len(rows)))
 

@@ -84,7 +84,7 @@ def query_correction_offset(broker: Broker, request: QueryCorrectionOffset) -> Q
     lowest = broker.offsets.min_offsets(
         topic, lambda queue_id: broker.store.min_offset(topic, queue_id), filter_groups
     )
-    compared = None if not broker.config.is_5 else broker.offsets.offsets(topic, request.compare_group)
+    compared = None if not broker.is_5 else broker.offsets.offsets(topic, request.compare_group)
     for queue_id, offset in (compared or {}).items():
         if lowest.get(queue_id, offset) > offset:
             lowest[queue_id] = _LONG_MAX
@@ -107,7 +107,7 @@ async def invoke_broker_to_reset_offset(
     """Reset a group to a time, to the end of the queues, or (5.x) to an offset of one queue. The new offsets of all
     queues are found in slices, and then take effect together."""
     async with broker.reports:
-        if broker.config.is_5 and broker.config.use_server_side_reset_offset:
+        if broker.is_5 and broker.config.use_server_side_reset_offset:
             return await _reset_here(broker, request)
         return await _reset_at_clients(broker, request, is_cpp=call.command.language == "CPP")
 
@@ -115,7 +115,7 @@ async def invoke_broker_to_reset_offset(
 async def _reset_here(broker: Broker, request: InvokeBrokerToResetOffset) -> Answer:
     """Keep the new offsets until the next pull of each queue (resetOffsetInner)."""
     topic, group = request.topic, request.group
-    if broker.config.is_slave:
+    if broker.is_slave:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "Can not reset offset in slave broker")
     topic_config = broker.topics.find(topic)
     if topic_config is None:
@@ -163,7 +163,7 @@ async def _reset_at_clients(broker: Broker, request: InvokeBrokerToResetOffset, 
     topic, group = request.topic, request.group
     topic_config = broker.topics.find(topic)
     if topic_config is None:
-        code = ResponseCode.SYSTEM_ERROR if not broker.config.is_5 else ResponseCode.TOPIC_NOT_EXIST
+        code = ResponseCode.SYSTEM_ERROR if not broker.is_5 else ResponseCode.TOPIC_NOT_EXIST
         remark = f"[reset-offset] reset offset failed, no topic in this broker. topic={topic}"
         raise Refusal(code, remark)
     body = ResetOffsetBody(offset_table=await _pushed_offsets(broker, request, topic_config))

@@ -39,7 +39,7 @@ def query_message(broker: Broker, request: QueryMessage) -> Answer:
     if max_num < 0:
         raise Refusal(ResponseCode.SYSTEM_ERROR, f"maxNum must not be negative, got {max_num}")
     # Tags, else keys, which include unique ids. 4.x has no types.
-    by_tag = broker.config.is_5 and not request.unique_key_query and request.index_type == "T"
+    by_tag = broker.is_5 and not request.unique_key_query and request.index_type == "T"
     # The answer to 12 always carries the position of the index, so "not found" is not a Refusal.
     result = broker.store.query(
         request.topic,

@@ -68,14 +68,14 @@ def get_broker_config(broker: Broker, request: GetBrokerConfig) -> Answer:
     """All official keys of the emulated line, one `key=value` a line."""
     version = broker.state.settings_version
     members: dict[str, int] = {"counter": version.counter}
-    if broker.config.is_5:
+    if broker.is_5:
         members["stateVersion"] = version.state_version
     members["timestamp"] = version.timestamp
     return Answer(
         reply=GetBrokerConfigReply(version=fastjson.dumps(members).decode()),
         body=config_keys.official_text(
             broker.config,
-            is_5=broker.config.is_5,
+            is_5=broker.is_5,
             computed={"namesrvAddr": broker.cluster.registration.name_servers},
         ).encode(),
     )
@@ -104,7 +104,7 @@ def runtime_info(broker: Broker) -> dict[str, str]:
         | _delay_offsets(broker)
         | _broker(broker)
         | _pools(broker)
-        | ({} if not broker.config.is_5 else _timer(broker))
+        | ({} if not broker.is_5 else _timer(broker))
     )
 
 
@@ -112,7 +112,7 @@ def _throughput(broker: Broker) -> dict[str, str]:
     stored, throughput = broker.store.statistics, broker.statistics.throughput
     found = [throughput.mean("found", span) for span in TPS_SPANS_SECONDS]
     missed = [throughput.mean("missed", span) for span in TPS_SPANS_SECONDS]
-    transferred_key = "getTransferedTps" if not broker.config.is_5 else "getTransferredTps"
+    transferred_key = "getTransferedTps" if not broker.is_5 else "getTransferredTps"
     return {
         "putMessageTimesTotal": str(stored.messages),
         "putMessageFailedTimes": str(stored.failed),
@@ -162,7 +162,7 @@ def _disk(broker: Broker) -> dict[str, str]:
     if config.root.exists():
         disk = shutil.disk_usage(config.root)
         # 5.x includes the space reserved for root, 4.x does not.
-        free = disk.free if not broker.config.is_5 else disk.total - disk.used
+        free = disk.free if not broker.is_5 else disk.total - disk.used
         capacity = f"Total : {readable_bytes(disk.total)}, Free : {readable_bytes(free)}."
         info["commitLogDirCapacity"] = capacity
     return info
@@ -187,10 +187,10 @@ def _broker(broker: Broker) -> dict[str, str]:
         "runtime": f"[ {days:,} days, {hours} hours, {minutes} minutes, {seconds} seconds ]",
         "startAcceptSendRequestTimeStamp": str(broker.config.start_accept_send_request_time_stamp),
     }
-    if not broker.config.is_5:
+    if not broker.is_5:
         info |= {"brokerVersion": str(V4_9_7), "brokerVersionDesc": "V4_9_7"}
     else:
-        is_active = not broker.config.is_slave
+        is_active = not broker.is_slave
         info |= {"brokerActive": "true" if is_active else "false", "brokerVersionDesc": "V5_5_0"}
     totals = broker.statistics.day_totals
     return info | {
@@ -207,7 +207,7 @@ def _pools(broker: Broker) -> dict[str, str]:
     """Thread pools, whose queues are empty: the loop iteration that reads a request also handles it. Only answers about
     what is stored may wait, for the disk or for slaves."""
     capacities = dict(_POOL_CAPACITIES)
-    if broker.config.is_5:
+    if broker.is_5:
         capacities |= _POOL_CAPACITIES_5
         capacities["ackThreadPoolQueue"] = broker.config.ack_thread_pool_queue_capacity
     capacities["sendThreadPoolQueue"] = broker.config.send_thread_pool_queue_capacity

@@ -59,7 +59,7 @@ async def update_and_create_topic(broker: Broker, request: UpdateAndCreateTopic)
     topic_config = _make_config(broker, request)
     _check_queue_nums(broker, topic_config)
     _check_message_type(broker, topic_config)
-    if broker.config.is_5 and topic_config == broker.topics.topics.get(request.topic):
+    if broker.is_5 and topic_config == broker.topics.topics.get(request.topic):
         return Answer(remark=UNSET_REMARK)
     broker.topics.update(topic_config)
     await broker.cluster.registration.wait_until_sent()
@@ -95,8 +95,8 @@ def _make_config(broker: Broker, request: UpdateAndCreateTopic) -> TopicConfig:
         perm=request.perm,
         topic_filter_type=request.topic_filter_type,
         topic_sys_flag=request.topic_sys_flag or 0,
-        order=request.order and broker.config.is_5,
-        attributes={} if not broker.config.is_5 else parse_attributes(request.attributes),
+        order=request.order and broker.is_5,
+        attributes={} if not broker.is_5 else parse_attributes(request.attributes),
     )
 
 
@@ -108,7 +108,7 @@ def _check_topic_name(broker: Broker, topic: str) -> None:
 
 
 def _check_not_system(broker: Broker, topic: str) -> None:
-    is_checked = not broker.config.is_5 or broker.config.validate_system_topic_when_update_topic
+    is_checked = not broker.is_5 or broker.config.validate_system_topic_when_update_topic
     if is_checked and broker.topics.is_system_topic(topic):
         remark = f"The topic[{topic}] is conflict with system topic."
         raise Refusal(invalid_parameter(broker.config), remark)
@@ -133,7 +133,7 @@ async def delete_topic_in_broker(broker: Broker, request: DeleteTopicInBroker) -
     queues are deleted in slices at the end."""
     refuse_on_slave(broker)
     topic = request.topic
-    if not broker.config.is_5:
+    if not broker.is_5:
         _check_topic_name(broker, topic)
         if not is_lmq(topic):
             broker.topics.delete(topic)
@@ -198,7 +198,7 @@ async def get_all_topic_config(broker: Broker, request: GetAllTopicConfig) -> An
     """The whole topic table, or one page of it if the request names a page (5.x)."""
     topics = broker.topics
     async with broker.reports:
-        if not broker.config.is_5:
+        if not broker.is_5:
             return Answer(body=await encode_json(topics.copy(), len(topics)))
         if (request.topic_seq, request.data_version, request.max_topic_num) == (None, None, None):
             table = dict(topics.topics)
@@ -231,7 +231,7 @@ async def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> An
     if topic_config is None:
         raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
     queue_nums = topic_config.write_queue_nums
-    if broker.config.is_5:
+    if broker.is_5:
         queue_nums = max(queue_nums, topic_config.read_queue_nums)
     table: dict[MessageQueue, TopicOffset] = {}
     async with broker.reports:
@@ -243,7 +243,7 @@ async def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> An
                 last_update_timestamp=store.store_time(topic, queue_id, max_offset - 1) if max_offset else 0,
             )
         body: object = {"offsetTable": table}
-        if broker.config.is_5:
+        if broker.is_5:
             body = TopicStatsTable(offset_table=table, topic_put_tps=tps_of(broker, "TOPIC_PUT_NUMS", topic))
         return Answer(body=await encode_json(body, len(table)))
 

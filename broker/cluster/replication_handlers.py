@@ -18,7 +18,7 @@ from .cluster import Cluster
 @handles(GetBrokerHaStatus)
 def get_broker_ha_status(cluster: Cluster, request: GetBrokerHaStatus) -> HARuntimeInfo:
     """The slaves of a master, or the master of a slave."""
-    if cluster.config.is_slave:
+    if cluster.is_slave:
         return HARuntimeInfo(ha_client_runtime_info=cluster.replication_slave.runtime_info())
     replication = cluster.replication
     return HARuntimeInfo(
@@ -32,7 +32,7 @@ def get_broker_ha_status(cluster: Cluster, request: GetBrokerHaStatus) -> HARunt
 @handles(ExchangeBrokerHaInfo)
 def exchange_broker_ha_info(cluster: Cluster, request: ExchangeBrokerHaInfo) -> ExchangeBrokerHaInfoReply:
     """Set the master's addresses on a slave; a master answers its own addresses."""
-    is_slave = cluster.config.is_slave
+    is_slave = cluster.is_slave
     if request.master_ha_address is not None:
         if is_slave:
             cluster.replication_slave.given_address = request.master_ha_address
@@ -51,5 +51,5 @@ def exchange_broker_ha_info(cluster: Cluster, request: ExchangeBrokerHaInfo) -> 
 def reset_master_flush_offset(cluster: Cluster, request: ResetMasterFlushOffset) -> None:
     """Sent by a tool to a slave. Our slave copies whatever its master sends, so this only sets the number that 907
     answers."""
-    if cluster.config.is_slave:
+    if cluster.is_slave:
         cluster.replication_slave.master_flushed_offset = request.master_flush_offset

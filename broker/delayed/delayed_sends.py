@@ -66,7 +66,7 @@ def delay_if_asked(delayed: Delayed, message: NewMessage) -> NewMessage:
 
 def time_if_asked(delayed: Delayed, message: NewMessage) -> NewMessage:
     """Reroute a message with a time to the timer topic; return any other unchanged. Raises `Refusal`."""
-    if not delayed.config.is_5:
+    if not delayed.is_5:
         return message
     timing = dict(zip(TIMING, values_in(message, TIMING), strict=True))
     return _put_in_slot(delayed, message, slot_asked(delayed, message.sys_flag, timing))

@@ -91,7 +91,7 @@ def _store_recall(delayed: Delayed, request: RecallMessage, call: Call, handle: 
         message = delay_until(delayed, message, int(handle.deliver_ms), is_recall=True)
     except Refusal:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "recall failed, execute error") from None
-    message.properties = stored_text(b"", message.changes or (), _BUCKETS, delayed.config.is_5)
+    message.properties = stored_text(b"", message.changes or (), _BUCKETS, delayed.is_5)
     message.changes = None
     result = delayed.store.append(message)
     if result.status is not PutStatus.PUT_OK:

@@ -55,7 +55,7 @@ def query_consumer_offset(
 def update_consumer_offset(first_position: FirstPosition, request: UpdateConsumerOffset) -> Answer:
     """Store a group's offset, even a lower one. 5.x ignores it while a reset waits for the group's next pull."""
     group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
-    if first_position.config.is_5:
+    if first_position.is_5:
         if group not in first_position.groups:
             raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} not exist!")
         if topic not in first_position.topics:

@@ -76,7 +76,7 @@ def heart_beat(
         is_changed |= _register_consumer(membership, heartbeat, consumer, client)
     for producer in heartbeat.producer_data_set:
         membership.producers.register(producer.group_name or "", client)
-    if not membership.config.is_5:
+    if not membership.is_5:
         return HeartBeatReply()
     return HeartBeatReply(
         is_support_heart_beat_v2=True, is_sub_change=is_changed or heartbeat.heartbeat_fingerprint == 0
@@ -116,17 +116,17 @@ def _register_consumer(
     be outdated."""
     name = consumer.group_name or ""
     if (
-        membership.config.is_5
+        membership.is_5
         and membership.config.reject_pull_consumer_enable
         and consumer.consume_type == ConsumeType.CONSUME_ACTIVELY
     ):
         return False
-    is_v2 = heartbeat.heartbeat_fingerprint != 0 and membership.config.is_5
+    is_v2 = heartbeat.heartbeat_fingerprint != 0 and membership.is_5
     group_config = membership.groups.find_or_create(name)
-    if group_config is None and membership.config.is_5:
+    if group_config is None and membership.is_5:
         return False  # an unknown group that may not be created is ignored
     if group_config is not None:
-        is_ordered = membership.config.is_5 and any(
+        is_ordered = membership.is_5 and any(
             membership.topics.is_order_topic(subscription.topic or "")
             for subscription in consumer.subscription_data_set
         )
@@ -211,13 +211,13 @@ def check_client_config(
     membership: Membership, request: CheckClientConfig, call: CallWithBody[CheckClientRequestBody]
 ) -> None:
     """Check a subscription; refuses exactly the subscriptions whose pulls are refused."""
-    if not call.body and membership.config.is_5:
+    if not call.body and membership.is_5:
         return
     subscription = _read_body(call).subscription_data
     if subscription is None or is_tag_type(subscription.expression_type):
         return
     check_filter_enabled(membership.config, subscription.expression_type)
     try:
-        compile_expression(subscription.sub_string, subscription.expression_type, is_5=membership.config.is_5)
+        compile_expression(subscription.sub_string, subscription.expression_type, is_5=membership.is_5)
     except ExpressionRefused as refusal:
         raise Refusal(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(refusal)) from refusal

@@ -10,7 +10,7 @@ is added last, so that the others see what the peer sees.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pocketmq.core.sends import Send
 from pocketmq.protocol.wire.command import Command, RawBody
@@ -24,6 +24,8 @@ ReplyBody = RawBody | Sequence[RawBody] | None
 """The body of a frame, in one piece or several. A piece may be a view of a store file: keep a copy, not the view."""
 _Received = Callable[["Watched", Command], bool]
 _Answering = Callable[["Watched", Command, Command, ReplyBody], bool]
+_Calling = Callable[["Watched", Command, ReplyBody], bool]
+_NeedsDecoded = Callable[["Watched", Sequence[Send]], bool]
 _Exchanged = Callable[["Watched", Sequence[Send], Sequence[bytes]], None]
 
 
@@ -104,21 +106,14 @@ class Watch:
 
     def __init__(self, watchers: Sequence[Watcher]) -> None:
         self._watchers: Final = tuple(watchers)
-        self._calling: Final = [one.calling for one in reversed(_with(watchers, "calling"))]
-        self._need_decoded: Final = _with(watchers, "needs_decoded")
-        receiving = [one.received for one in _with(watchers, "received")]
-        answering = [one.answering for one in reversed(_with(watchers, "answering"))]
-        exchanging = [one.exchanged for one in _with(watchers, "exchanged")]
-        self._receiving: Final = receiving
-        self._answers: Final = answering
-        self._exchanging: Final = exchanging
-        # Mostly there is only one: that spares the loops.
-        self.received: _Received = receiving[0] if len(receiving) == 1 else self._received
-        self.answering: _Answering = answering[0] if len(answering) == 1 else self._answering
+        self.received: _Received = _until_taken(watchers, "received")
+        self.answering: _Answering = _until_taken(watchers[::-1], "answering")
+        self.calling: _Calling = _until_taken(watchers[::-1], "calling")
+        self._needs_decoded: _NeedsDecoded = _until_taken(watchers, "needs_decoded")
         self.exchanged: _Exchanged | None = None
         """Called for sends that were answered without decoding them; `None` if a watcher needs every send decoded."""
         if all(one.sees_raw for one in watchers):
-            self.exchanged = exchanging[0] if len(exchanging) == 1 else self._exchanged
+            self.exchanged = _until_taken(watchers, "exchanged")
 
     def opened(self, connection: Watched) -> None:
         for one in self._watchers:
@@ -132,38 +127,23 @@ class Watch:
         for one in self._watchers:
             one.cancelled(connection, command)
 
-    def calling(self, connection: Watched, command: Command, body: ReplyBody) -> bool:
-        return any(calling(connection, command, body) for calling in self._calling)
-
     def lets_pass(self, connection: Watched, frames: Sequence[Send]) -> bool:
         """Whether these sends may be handled without decoding them."""
-        if self.exchanged is None:
-            return False
-        for one in self._need_decoded:  # noqa: SIM110 - quicker than a generator, and once a read
-            if one.needs_decoded(connection, frames):
-                return False
-        return True
+        return self.exchanged is not None and not self._needs_decoded(connection, frames)
 
-    def _received(self, connection: Watched, command: Command) -> bool:
-        for received in self._receiving:  # noqa: SIM110 - quicker than a generator
-            if received(connection, command):
+
+def _until_taken(watchers: Sequence[Watcher], method: str) -> Callable[..., Any]:
+    """Calls the watchers that have this method of their own (the others would do nothing), until one takes it."""
+    having = [one for one in watchers if getattr(type(one), method) is not getattr(Watcher, method)]
+    calls = [getattr(one, method) for one in having]
+
+    def call_each(*arguments: Any) -> bool:
+        for call in calls:  # noqa: SIM110 - quicker than a generator
+            if call(*arguments):
                 return True
         return False
 
-    def _answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
-        for answering in self._answers:  # noqa: SIM110 - quicker than a generator
-            if answering(connection, command, reply, body):
-                return True
-        return False
-
-    def _exchanged(self, connection: Watched, frames: Sequence[Send], replies: Sequence[bytes]) -> None:
-        for exchanged in self._exchanging:
-            exchanged(connection, frames, replies)
-
-
-def _with(watchers: Sequence[Watcher], method: str) -> tuple[Watcher, ...]:
-    """Those that have a method of their own; the others would do nothing."""
-    return tuple(one for one in watchers if getattr(type(one), method) is not getattr(Watcher, method))
+    return calls[0] if len(calls) == 1 else call_each  # mostly there is only one
 
 
 class Watchable:

@@ -125,13 +125,11 @@ def _has_message(
             return True
     elif _has_in_topic(popping, request, topic_config, matches):
         return True
-    config, group = popping.config, request.consumer_group
-    retry = popping.topics.find(pop_retry_topic(request.topic, group, v2=config.enable_retry_topic_v2))
-    if _has_in_topic(popping, request, retry, None):
-        return True
-    if not config.enable_retry_topic_v2 or not config.retrieve_message_from_pop_retry_topic_v1:
-        return False
-    return _has_in_topic(popping, request, popping.topics.find(pop_retry_topic(request.topic, group)), None)
+    config, topic, group = popping.config, request.topic, request.consumer_group
+    retries = [pop_retry_topic(topic, group, v2=config.enable_retry_topic_v2)]
+    if config.enable_retry_topic_v2 and config.retrieve_message_from_pop_retry_topic_v1:
+        retries.append(pop_retry_topic(topic, group))
+    return any(_has_in_topic(popping, request, popping.topics.find(retry), None) for retry in retries)
 
 
 def _has_in_topic(

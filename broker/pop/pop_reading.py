@@ -208,7 +208,7 @@ class PopReading:
     def _rename(
         self, topic: str, queue_id: int, offset: int, offsets: Sequence[int], result: GetResult
     ) -> list[bytes]:
-        request, is_5 = self._request, self._popping.config.is_5
+        request, is_5 = self._request, self._popping.is_5
         renamed = []
         records = (record for view in result.views for record in decode_records(view))
         for record, own_offset in zip(records, offsets, strict=True):

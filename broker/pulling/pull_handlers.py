@@ -87,7 +87,7 @@ def _check_subscription(
             raise _parse_refusal() from error
     group = pulling.consumers.get(request.consumer_group)
     if group is None:
-        remark = f"the consumer's group info not exist{faq(is_5=pulling.config.is_5)}"
+        remark = f"the consumer's group info not exist{faq(is_5=pulling.is_5)}"
         raise Refusal(ResponseCode.SUBSCRIPTION_NOT_EXIST, remark)
     if not group_config.consume_broadcast_enable and group.message_model == "BROADCASTING":
         remark = f"the consumer group[{request.consumer_group}] can not consume by broadcast way"
@@ -97,7 +97,7 @@ def _check_subscription(
         raise PullForbidden(FORBIDDEN_SUBSCRIPTION, remark)
     subscription = group.subscription(request.topic)
     if subscription is None:
-        remark = f"the consumer's subscription not exist{faq(is_5=pulling.config.is_5)}"
+        remark = f"the consumer's subscription not exist{faq(is_5=pulling.is_5)}"
         raise Refusal(ResponseCode.SUBSCRIPTION_NOT_EXIST, remark)
     if subscription.sub_version < request.sub_version:
         pulling.hints.pull_is_ahead(request.consumer_group, request.topic)
@@ -118,7 +118,7 @@ def _sql_of_request(pulling: Pulling, request: PullMessage) -> SqlFilter | None:
         raise _parse_refusal()
     check_filter_enabled(pulling.config, request.expression_type)
     try:
-        return compile_expression(request.subscription, request.expression_type, is_5=pulling.config.is_5)
+        return compile_expression(request.subscription, request.expression_type, is_5=pulling.is_5)
     except ExpressionRefused:
         return None
 

@@ -120,7 +120,7 @@ def _group_config(sending: Sending, group: str) -> SubscriptionGroupConfig:
     if group_config is None:
         raise Refusal(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"subscription group not exist, {group} {faq(is_5=sending.config.is_5)}",
+            f"subscription group not exist, {group} {faq(is_5=sending.is_5)}",
         )
     return group_config
 

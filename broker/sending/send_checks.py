@@ -77,7 +77,7 @@ def _check_topic(sending: Sending, request: AnySend, call: Call) -> TopicConfig:
     if topic_config is None:
         raise Refusal(
             ResponseCode.TOPIC_NOT_EXIST,
-            f"topic[{topic}] not exist, apply first please!{faq(is_5=sending.config.is_5)}",
+            f"topic[{topic}] not exist, apply first please!{faq(is_5=sending.is_5)}",
         )
     return topic_config
 

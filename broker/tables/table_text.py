@@ -43,8 +43,9 @@ class MapText:
         """Of the same keys."""
 
     def pieces(self, table: Mapping[str, Any]) -> Iterator[bytes]:
-        """The text of the map, whose keys stay as they are meanwhile; some pieces are empty."""
-        if not self._used.acquire(blocking=False):  # by the writer's thread, or a write that the disk has refused
+        """The text of the map, whose keys stay as they are meanwhile; some pieces are empty. In use already, by the
+        writer's thread or by a write that the disk has refused, it makes the text without what it remembers."""
+        if not self._used.acquire(blocking=False):
             yield from MapText(self._copy_of).pieces(table)
             return
         try:

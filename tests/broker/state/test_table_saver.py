@@ -12,7 +12,7 @@ from pocketmq.broker.errors import Refusal
 from pocketmq.broker.state import table_saver
 from pocketmq.broker.state.table_saver import TableSaver
 from pocketmq.broker.tables.group_table import GroupTable
-from pocketmq.broker.tables.table_text import MapText
+from pocketmq.broker.tables.json_table import MapText
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from waiting import until
