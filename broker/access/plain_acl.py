@@ -42,7 +42,8 @@ class PlainAcl:
         self.default_file = conf_folder / "plain_acl.yml"
         self._folder = conf_folder / "acl"
         self._accounts: dict[str, Account] = {}
-        self._file_of: dict[str, Path] = {}
+        self.file_of: dict[str, Path] = {}
+        """By access key."""
         self._white: list[Matches] = []
         self._seen: dict[Path, Mark] = {}
         self.versions: dict[str, dict[str, int]] = {}
@@ -103,11 +104,8 @@ class PlainAcl:
                 accounts[account.access_key] = account
                 file_of[account.access_key] = path
             versions[str(path)] = version_of(content)
-        self._accounts, self._file_of, self._white, self.versions = accounts, file_of, white, versions
+        self._accounts, self.file_of, self._white, self.versions = accounts, file_of, white, versions
         self._seen = marks
-
-    def file_of(self, access_key: str) -> Path | None:
-        return self._file_of.get(access_key)
 
     # -- the check
 

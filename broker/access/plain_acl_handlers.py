@@ -43,7 +43,7 @@ _PERMISSION = (
 def update_and_create_acl_config(access: Access, request: UpdateAndCreateAclConfig) -> None:
     """Create an access key in plain_acl.yml, or change the named properties of a key in its own file."""
     acl = _acl(access)
-    path = acl.file_of(request.access_key) or acl.default_file
+    path = acl.file_of.get(request.access_key) or acl.default_file
     with _changing(access, path, ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED) as content:
         if not is_long_enough(request.access_key, request.secret_key):
             raise AclError(_TOO_SHORT.format(request.access_key, request.secret_key))
@@ -66,7 +66,7 @@ def update_and_create_acl_config(access: Access, request: UpdateAndCreateAclConf
 
 @handles(DeleteAclConfig)
 def delete_acl_config(access: Access, request: DeleteAclConfig) -> None:
-    path = _acl(access).file_of(request.access_key)
+    path = _acl(access).file_of.get(request.access_key)
     if path is None:
         remark = f"The accesskey[{request.access_key}] corresponding to accessConfig has been deleted failed."
         raise Refusal(ResponseCode.DELETE_ACL_CONFIG_FAILED, remark)

@@ -93,22 +93,17 @@ async def _relay(
     try:
         answer = await client.connection.exchange(request, body, timeout_seconds=CALL_TIMEOUT_SECONDS)
     except PeerError as error:
-        raise _no_answer(broker, group, client, error) from error
+        if client.connection.closed:
+            remark = f"invoke consumer <{group}> <{client_id}> Exception: {error}"
+            raise Refusal(ResponseCode.SYSTEM_ERROR, remark) from error
+        # The official remark continues with a line of a Java stack.
+        remark = (
+            f"consumer <{group}> <{client_id}> Timeout: "
+            "org.apache.rocketmq.remoting.exception.RemotingTimeoutException: wait response on the channel "
+            f"<{'/' if broker.is_5 else ''}{client.connection.peer}> timeout, {CALL_TIMEOUT_SECONDS * 1000:.0f}(ms)"
+        )
+        raise Refusal(ResponseCode.CONSUME_MSG_TIMEOUT, remark) from error
     return Answer(code=answer.code, remark=answer.remark, fields=answer.fields, body=answer.body)
-
-
-def _no_answer(broker: Broker, group: str, client: Client, error: PeerError) -> Refusal:
-    package = "org.apache.rocketmq.remoting.exception"
-    if client.connection.closed:
-        remark = f"invoke consumer <{group}> <{client.client_id}> Exception: {error}"
-        return Refusal(ResponseCode.SYSTEM_ERROR, remark)
-    # The official remark continues with a line of a Java stack.
-    slash = "" if not broker.is_5 else "/"
-    return Refusal(
-        ResponseCode.CONSUME_MSG_TIMEOUT,
-        f"consumer <{group}> <{client.client_id}> Timeout: {package}.RemotingTimeoutException: wait response on "
-        f"the channel <{slash}{client.connection.peer}> timeout, {CALL_TIMEOUT_SECONDS * 1000:.0f}(ms)",
-    )
 
 
 # -- the offsets of the members of a group

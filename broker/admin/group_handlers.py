@@ -250,7 +250,7 @@ def query_subscription_by_consumer(
 ) -> QuerySubscriptionResponseBody:
     """The subscription of an online group to a topic; without `subscriptionData` if the group is offline."""
     group = broker.membership.consumers.get(request.group)
-    subscription = None if group is None or request.topic is None else group.subscription(request.topic)
+    subscription = None if group is None or request.topic is None else group.subscriptions.get(request.topic)
     return QuerySubscriptionResponseBody(
         group=request.group, topic=request.topic, subscription_data=subscription
     )

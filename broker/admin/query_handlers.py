@@ -81,7 +81,7 @@ async def query_consume_queue(broker: Broker, request: QueryConsumeQueue) -> Ans
     subscription = filter_data = None
     if group is not None:
         online = broker.membership.consumers.get(group)
-        subscription = None if online is None else online.subscription(topic)
+        subscription = None if online is None else online.subscriptions.get(topic)
         # Only SQL subscriptions have filter data; Java writes the missing one as the text "null".
         filter_data = f"{group}@{topic} is not online!" if subscription is None else "null"
     count = min(max(request.count, 0), MAX_ENTRIES)

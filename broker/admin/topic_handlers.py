@@ -57,8 +57,7 @@ async def update_and_create_topic(broker: Broker, request: UpdateAndCreateTopic)
         )
     _check_topic_name(broker, request.topic)
     topic_config = _make_config(broker, request)
-    _check_queue_nums(broker, topic_config)
-    _check_message_type(broker, topic_config)
+    _check_config(broker, topic_config)
     if broker.is_5 and topic_config == broker.topics.topics.get(request.topic):
         return Answer(remark=UNSET_REMARK)
     broker.topics.update(topic_config)
@@ -76,8 +75,7 @@ async def update_and_create_topic_list(
     topic_configs = call.read_body().topic_config_list or []
     async for topic_config in in_slices(topic_configs):
         _check_topic_name(broker, topic_config.name)
-        _check_queue_nums(broker, topic_config)
-        _check_message_type(broker, topic_config)
+        _check_config(broker, topic_config)
         if topic_config == broker.topics.topics.get(topic_config.name):
             return Answer(remark=UNSET_REMARK)
     async for topic_config in in_slices(topic_configs):
@@ -114,14 +112,11 @@ def _check_not_system(broker: Broker, topic: str) -> None:
         raise Refusal(invalid_parameter(broker.config), remark)
 
 
-def _check_queue_nums(broker: Broker, topic_config: TopicConfig) -> None:
+def _check_config(broker: Broker, topic_config: TopicConfig) -> None:
     queue_nums = max(topic_config.read_queue_nums, topic_config.write_queue_nums)
     if queue_nums > MAX_QUEUES:
         remark = f"The topic[{topic_config.name}] must have at most {MAX_QUEUES} queues, got {queue_nums}."
         raise Refusal(invalid_parameter(broker.config), remark)
-
-
-def _check_message_type(broker: Broker, topic_config: TopicConfig) -> None:
     is_mixed = topic_config.attributes.get("+message.type") == "MIXED"
     if is_mixed and not broker.config.enable_mixed_message_type:
         raise Refusal(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")

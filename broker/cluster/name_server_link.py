@@ -66,9 +66,15 @@ class NameServerLink:
             answer = await connection.call(request, body, timeout_seconds=timeout_seconds)
         except (PeerError, TimeoutError) as error:
             reason = str(error) or "timed out"
-            self._handle_failure(reason)
+            if not self._is_down:
+                _log.warning("name server %s does not answer: %s; trying again", self.address, reason)
+            self._is_down, self.known = True, None
+            self._retry_at = asyncio.get_running_loop().time() + self._retry_seconds
+            self._retry_seconds = min(2 * self._retry_seconds, MAX_RETRY_SECONDS)
             raise PeerError(f"name server {self.address}: {reason}") from error
-        self._handle_success()
+        if self._is_down:
+            _log.info("name server %s is back", self.address)
+        self._is_down, self._retry_seconds = False, FIRST_RETRY_SECONDS
         return answer
 
     def notify(self, request: Request[Any], body: RawBody | None = None) -> None:
@@ -87,17 +93,3 @@ class NameServerLink:
             self.known = None  # another name server may run at the address now
             self._connection = await self._connect(self.address)
             return self._connection
-
-    def _handle_failure(self, reason: str) -> None:
-        if not self._is_down:
-            _log.warning("name server %s does not answer: %s; trying again", self.address, reason)
-        self._is_down = True
-        self.known = None
-        self._retry_at = asyncio.get_running_loop().time() + self._retry_seconds
-        self._retry_seconds = min(2 * self._retry_seconds, MAX_RETRY_SECONDS)
-
-    def _handle_success(self) -> None:
-        if self._is_down:
-            _log.info("name server %s is back", self.address)
-        self._is_down = False
-        self._retry_seconds = FIRST_RETRY_SECONDS

@@ -68,7 +68,6 @@ class ReplicationMaster:
         self._listeners: list[asyncio.Server] = []
         self._timer: asyncio.TimerHandle | None = None
         self.waiters = LogWaiters(self._find_replicated, lambda: state.config.store.slave_timeout)
-        """The sends that wait for slaves."""
         self._descriptors = Descriptors()
         self._is_scheduled = False
         self._is_guarded = (
@@ -97,10 +96,6 @@ class ReplicationMaster:
         self.waiters.stop()
 
     # -- copying
-
-    @property
-    def log_end(self) -> int:
-        return self.log.end
 
     def add_slave(self, slave: "SlaveConnection", descriptor: int) -> bool:
         """Add a slave; False if the HA port is closed or guarded, or has too many slaves."""
@@ -151,7 +146,7 @@ class ReplicationMaster:
         if self._state.config.is_5:
             return None
         behind = self._state.config.store.ha_slave_fallbehind_max
-        if any(self.log_end - slave.acknowledged < behind for slave in self.slaves):
+        if any(self.log.end - slave.acknowledged < behind for slave in self.slaves):
             return None
         return PutStatus.SLAVE_NOT_AVAILABLE
 
@@ -170,7 +165,7 @@ class ReplicationMaster:
         self._timer = loop.call_later(WATCH_SECONDS, self._watch)
 
     def in_sync(self, slave: "SlaveConnection") -> bool:
-        behind = self.log_end - slave.acknowledged
+        behind = self.log.end - slave.acknowledged
         return slave.acknowledged >= 0 and behind < self._state.config.store.ha_max_gap_not_in_sync
 
 
@@ -217,12 +212,12 @@ class SlaveConnection(asyncio.Protocol):
         if self._position is None:
             self._position = self._master.log.first_position(reported)
         # No slave has what was not sent: a send must not be answered because one says so.
-        is_true = reported <= min(self._position, self._master.log_end)
+        is_true = reported <= min(self._position, self._master.log.end)
         self.acknowledged = reported if is_true else -1
         if is_first:
             _log.info("slave %s has the log up to %d: copying from %d", self.peer, reported, self._position)
-            if reported > self._master.log_end:
-                _log.error("slave %s is ahead of this log, which ends at %d", self.peer, self._master.log_end)
+            if reported > self._master.log.end:
+                _log.error("slave %s is ahead of this log, which ends at %d", self.peer, self._master.log.end)
             self.send_more()
         self._master.waiters.look()  # a send may be replicated now
 
@@ -279,7 +274,7 @@ class SlaveConnection(asyncio.Protocol):
         return HAConnectionRuntimeInfo(
             addr=self.peer,
             slave_ack_offset=self.acknowledged,
-            diff=self._master.log_end - self.acknowledged,
+            diff=self._master.log.end - self.acknowledged,
             in_sync=self._master.in_sync(self),
             transferred_byte_in_second=self._rate,
             transfer_from_where=self._position if self._position is not None else -1,

@@ -58,8 +58,8 @@ def delay_if_asked(delayed: Delayed, message: NewMessage) -> NewMessage:
     if level <= 0 or transaction_type(message.sys_flag) not in _COMPLETE:
         return message
     changes: Changes = _WITHOUT_TIMER if state.config.is_5 else ()
-    if level > state.delays.max_level:
-        level = state.delays.max_level
+    if level > len(state.delays.levels):
+        level = len(state.delays.levels)
         changes = (*changes, names.DELAY, str(level))
     return reroute(message, SCHEDULE_TOPIC, level - 1, changes)
 

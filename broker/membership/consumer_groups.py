@@ -98,10 +98,6 @@ class ConsumerGroup:
         self.heartbeat_fingerprint: int | None = None
         """Of the last heartbeat of any member; 0 for a heartbeat V1, which always names its subscriptions."""
 
-    def subscription(self, topic: str) -> SubscriptionData | None:
-        """The group's subscription to a topic. Every pull calls it."""
-        return self.subscriptions.get(topic)
-
     def expressions(self) -> dict[str, str]:
         return {topic: known.sub_string or "" for topic, known in self.subscriptions.items()}
 
@@ -172,7 +168,6 @@ class ConsumerGroups:
         self._expiry_ms = expiry_ms
         self._groups: dict[str, ConsumerGroup] = {}
         self._of_connection: dict[Peer, set[str]] = {}
-        """The groups of each connection."""
 
     def get(self, group: str) -> ConsumerGroup | None:
         """The group; `None` if none of its clients is connected."""

@@ -44,7 +44,6 @@ class NameServer:
         self.reports = asyncio.Semaphore(MAX_REPORTS)
         """Held by each handler that makes a list in slices."""
         self.files = TableSaver()
-        """Writes the files of settings."""
         self.kv = KvConfig(config.kv_config_path, self.files)
         self._clock = clock
         self._started_ms = clock.monotonic_ms()

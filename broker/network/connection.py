@@ -419,7 +419,7 @@ class Connection(asyncio.Protocol):
         if self.closed or self._transport is None:
             return
         if self._transport.get_write_buffer_size() <= self._server.limits.unread_bytes:
-            self._write_request(self.calls.notice(request), body)
+            self._write_request(self.calls.command(request, ONEWAY_FLAG), body)
 
     def _write_request(self, command: Command, body: RawBody | None) -> None:
         if self.watch is None or not self.watch.calling(self, command, body):

@@ -49,7 +49,6 @@ HELD: Final = Held()
 
 
 Result = Answer | Reply | Body | Held | None
-"""What a handler returns."""
 
 
 class Peer(Protocol):
@@ -214,8 +213,6 @@ class Handlers:
 
 
 BROKER: Final = Handlers("broker")
-"""The handlers of the broker."""
 NAME_SERVER: Final = Handlers("name server")
-"""The handlers of the name server."""
 
 handles = BROKER.handles

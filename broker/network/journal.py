@@ -77,18 +77,9 @@ class Journal:
     """One journal of one process, which `about` describes at the start of each file; `start` and `stop` mirror each
     other. The loop calls `add`; the thread does the rest. The current frame and its counts are locked."""
 
-    def __init__(
-        self,
-        folder: Path,
-        about: Mapping[str, object],
-        *,
-        frame_entries: int = FRAME_ENTRIES,
-        file_bytes: int = FILE_BYTES,
-    ) -> None:
+    def __init__(self, folder: Path, about: Mapping[str, object]) -> None:
         self._folder = folder
         self._about = {**about, "processId": os.getpid(), "startedNs": time_ns()}
-        self._frame_entries = frame_entries
-        self._file_bytes = file_bytes
         self._lock = threading.Lock()
         self._frame = new_frame()
         self._count = 0
@@ -96,7 +87,6 @@ class Journal:
         self.dropped_in_all = 0
         self._next_number = 0
         self.connections = itertools.count(1)
-        """Their numbers."""
         self._file = -1
         self._size = 0
         self._started_ms = time_ns() // 1_000_000
@@ -130,7 +120,7 @@ class Journal:
         with self._lock:
             frame = self._frame
             try:
-                if self._count < self._frame_entries and len(frame) < FRAME_BYTES:
+                if self._count < FRAME_ENTRIES and len(frame) < FRAME_BYTES:
                     frame += pack_entry(entry)
                     self._count += 1
                     return
@@ -154,7 +144,7 @@ class Journal:
                 return
             self._frame, self._count, self._dropped = new_frame(), 0, 0
         try:
-            if self._size >= self._file_bytes:
+            if self._size >= FILE_BYTES:
                 self._roll()
             if dropped:
                 frame += pack_entry((DROPPED, time_ns(), dropped))

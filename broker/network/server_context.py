@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 from pocketmq.core.sends import End, Send
-from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command, RawBody
+from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.schema import Request, to_fields
 
 from ..bounded_cache import SaidOnce
@@ -73,7 +73,6 @@ class ServerContext(Watchable):
         self.sends: SendHandler | None = None
         """Handles sends that were read without being decoded; `None` if each request is decoded."""
         self.version = version
-        """Version number in our command headers."""
         self.json_replies = json_replies
         """Whether replies have JSON headers always (5.5.0), or the header form of their request (4.9.7)."""
         self.limits = limits or Limits()
@@ -112,7 +111,7 @@ class Calls:
         self, write: Write, request: Request[Any], body: RawBody | None, *, timeout_seconds: float
     ) -> Command:
         """Send a request and wait for the reply frame, whatever its code. `TimeoutError` if none arrives."""
-        command = self._command(request, 0)
+        command = self.command(request, 0)
         future: asyncio.Future[Command] = self._server.loop.create_future()
         self._waiting[command.opaque] = future
         try:
@@ -124,10 +123,8 @@ class Calls:
         finally:
             self._waiting.pop(command.opaque, None)
 
-    def notice(self, request: Request[Any]) -> Command:
-        return self._command(request, ONEWAY_FLAG)
-
-    def _command(self, request: Request[Any], flag: int) -> Command:
+    def command(self, request: Request[Any], flag: int) -> Command:
+        """The frame of a request."""
         opaque, version = self._server.next_opaque(), self._server.version
         return Command(request.code, opaque, flag, None, to_fields(request), version=version)
 

@@ -55,8 +55,9 @@ class Handshakes:
             self._waiting.popleft()()
 
 
-class TlsStream(asyncio.Protocol, asyncio.Transport):
-    """Frames inside TLS. Passes every event of the socket up to the connection, and every call of it down."""
+class TlsStream(asyncio.Protocol):
+    """Frames inside TLS. Passes every event of the socket up to the connection, and every call of it, for which it is
+    the transport, down."""
 
     def __init__(
         self,
@@ -66,7 +67,6 @@ class TlsStream(asyncio.Protocol, asyncio.Transport):
         peer: str,
         handshakes: Handshakes,
     ) -> None:
-        asyncio.Transport.__init__(self)
         self._loop = loop
         self._handshakes = handshakes
         self._connection = connection
@@ -87,7 +87,7 @@ class TlsStream(asyncio.Protocol, asyncio.Transport):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._below = cast(asyncio.Transport, transport)
         self._deadline = self._loop.call_later(HANDSHAKE_SECONDS, self._below.abort)
-        self._connection.connection_made(self)
+        self._connection.connection_made(cast(asyncio.Transport, self))
 
     def data_received(self, data: bytes) -> None:
         self._incoming.write(data)
@@ -180,26 +180,9 @@ class TlsStream(asyncio.Protocol, asyncio.Transport):
             self._send()
         self._socket.close()
 
-    def abort(self) -> None:
-        self._socket.abort()
-
-    def is_closing(self) -> bool:
-        return self._socket.is_closing()
-
-    def pause_reading(self) -> None:
-        self._socket.pause_reading()
-
-    def resume_reading(self) -> None:
-        self._socket.resume_reading()
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        self._socket.set_write_buffer_limits(high, low)
-
-    def get_write_buffer_size(self) -> int:
-        return self._socket.get_write_buffer_size()
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self._socket.get_extra_info(name, default)
+    def __getattr__(self, name: str) -> Any:
+        """What is the same with TLS and without."""
+        return getattr(self._below, name)
 
 
 class TlsPolicy(Protocol):

@@ -10,7 +10,7 @@ is added last, so that the others see what the peer sees.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pocketmq.core.sends import Send
 from pocketmq.protocol.wire.command import Command, RawBody
@@ -105,7 +105,9 @@ class Watch:
     """The watchers of one server, as its connections call them."""
 
     def __init__(self, watchers: Sequence[Watcher]) -> None:
-        self._watchers: Final = tuple(watchers)
+        self.opened: Callable[[Watched], object] = _until_taken(watchers, "opened")
+        self.closed: Callable[[Watched], object] = _until_taken(watchers, "closed")
+        self.cancelled: Callable[[Watched, Command], object] = _until_taken(watchers, "cancelled")
         self.received: _Received = _until_taken(watchers, "received")
         self.answering: _Answering = _until_taken(watchers[::-1], "answering")
         self.calling: _Calling = _until_taken(watchers[::-1], "calling")
@@ -114,18 +116,6 @@ class Watch:
         """Called for sends that were answered without decoding them; `None` if a watcher needs every send decoded."""
         if all(one.sees_raw for one in watchers):
             self.exchanged = _until_taken(watchers, "exchanged")
-
-    def opened(self, connection: Watched) -> None:
-        for one in self._watchers:
-            one.opened(connection)
-
-    def closed(self, connection: Watched) -> None:
-        for one in self._watchers:
-            one.closed(connection)
-
-    def cancelled(self, connection: Watched, command: Command) -> None:
-        for one in self._watchers:
-            one.cancelled(connection, command)
 
     def lets_pass(self, connection: Watched, frames: Sequence[Send]) -> bool:
         """Whether these sends may be handled without decoding them."""

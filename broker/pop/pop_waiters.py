@@ -135,7 +135,6 @@ class PopWaiters:
         self._timer: Timer | None = None
         self._timer_ms = 0
         self.total = 0
-        """The number of all waiting requests."""
         self._is_stopped = False
 
     def count(self, topic: str, group: str, queue_id: int) -> int:

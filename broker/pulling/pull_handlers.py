@@ -95,7 +95,7 @@ def _check_subscription(
     if pulling.groups.is_forbidden(request.consumer_group, request.topic):
         remark = f"the consumer group[{request.consumer_group}] is forbidden for topic[{request.topic}]"
         raise PullForbidden(FORBIDDEN_SUBSCRIPTION, remark)
-    subscription = group.subscription(request.topic)
+    subscription = group.subscriptions.get(request.topic)
     if subscription is None:
         remark = f"the consumer's subscription not exist{faq(is_5=pulling.is_5)}"
         raise Refusal(ResponseCode.SUBSCRIPTION_NOT_EXIST, remark)

@@ -93,7 +93,6 @@ class BrokerState:
         self.tables = TableSaver(in_background=writes_in_background)
         folder = config.store.root / layout.CONFIG
         self.folder = folder
-        """The folder of the JSON tables."""
         self._on_topics_changed = on_topics_changed
         self.topics = TopicTable(folder, clock.now_ms, config, self._topics_changed)
         self.groups = GroupTable(folder, clock.now_ms, config, lambda: self.tables.save_soon(self.groups))

@@ -38,10 +38,6 @@ class DelayTable(JsonTable):
         self._offsets: dict[int, int] = {}
         self._update_count = 0
 
-    @property
-    def max_level(self) -> int:
-        return len(self.levels)
-
     def deliver_timestamp(self, level: int, store_timestamp: int) -> int:
         """When a message stored at `store_timestamp` (ms) is due; a level that no longer exists waits one second."""
         return store_timestamp + self.levels.get(level, _UNKNOWN_LEVEL_DELAY_MS)

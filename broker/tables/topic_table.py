@@ -84,7 +84,8 @@ class TopicTable(ConfigTable[TopicConfig]):
         super().__init__(config_folder / layout.TOPICS, now_ms, config, on_change)
         self._rows = {topic.name: topic for topic in built_in_topics(config)}
         reserved = topics.SYSTEM_TOPICS if config.is_5 else topics.SYSTEM_TOPICS - topics.SYSTEM_TOPICS_OF_5
-        self._system_topics = reserved | self._rows.keys()
+        self.system_topics = reserved | self._rows.keys()
+        """The reply to 305: reserved names plus those of this broker's own topics."""
         self._names_changed: set[str] = set()
 
     # --- questions
@@ -94,14 +95,9 @@ class TopicTable(ConfigTable[TopicConfig]):
         """Read-only view by name; it changes with the table."""
         return MappingProxyType(self._rows)
 
-    @property
-    def system_topics(self) -> frozenset[str]:
-        """The reply to 305: reserved names plus those of this broker's own topics."""
-        return frozenset(self._system_topics)
-
     def is_system_topic(self, topic: str) -> bool:
         """True if an administrator may not create or delete it: `The topic[T] is conflict with system topic.`"""
-        return topic in self._system_topics or topic.startswith(topics.SYSTEM_PREFIX)
+        return topic in self.system_topics or topic.startswith(topics.SYSTEM_PREFIX)
 
     def is_order_topic(self, topic: str) -> bool:
         config = self._rows.get(topic)

@@ -186,7 +186,7 @@ def held_pulls_of(broker: Broker) -> list[HeldPull]:
 def _wanted_by(broker: Broker, log: RequestLog, topic: str, group: str) -> Wanted | None:
     """None: all messages."""
     online = broker.membership.consumers.get(group)
-    data = None if online is None else online.subscription(topic)
+    data = None if online is None else online.subscriptions.get(topic)
     own = None if data is None else {(data.expression_type, data.sub_string or "*")}
     subscriptions = own or _logged(log, topic, group)
     if not subscriptions or any(expression == "*" for _, expression in subscriptions):

@@ -101,7 +101,7 @@ def recovery_trusts_the_queues() -> None:
 
 @mutation
 def answer_does_not_wait_for_the_slave() -> None:
-    ReplicationMaster._find_replicated = lambda self: self.log_end  # type: ignore[method-assign]
+    ReplicationMaster._find_replicated = lambda self: self.log.end  # type: ignore[method-assign]
 
 
 @mutation

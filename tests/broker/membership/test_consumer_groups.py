@@ -74,7 +74,7 @@ async def test_the_first_heartbeat_makes_the_group_and_each_new_member_is_a_noti
 ) -> None:
     assert groups.join(1, "t")
     assert groups.known().client_ids() == ["client-127.0.0.1:1"]
-    assert groups.known().subscription("t") == subscription("t")
+    assert groups.known().subscriptions["t"] == subscription("t")
     assert groups.take() == [("g", [1])]
     assert not groups.join(1, "t")
     assert groups.take() == []

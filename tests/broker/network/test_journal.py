@@ -115,8 +115,11 @@ class BlockedJournal(Journal):
         super()._write()
 
 
-def test_what_the_writer_cannot_follow_is_dropped_and_counted(tmp_path: Path) -> None:
-    journal = BlockedJournal(tmp_path, {"brokerName": "broker-a"}, frame_entries=10)
+def test_what_the_writer_cannot_follow_is_dropped_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pocketmq.broker.network.journal.FRAME_ENTRIES", 10)
+    journal = BlockedJournal(tmp_path, {"brokerName": "broker-a"})
     journal.start()
     for number in range(25):
         journal.add((2, number, number))
@@ -139,8 +142,9 @@ def test_what_cannot_be_packed_is_dropped_and_the_rest_is_kept(tmp_path: Path) -
     assert [one.count for one in entries if isinstance(one, Dropped)] == [1]
 
 
-def test_files_roll_and_every_one_can_be_read_alone(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, {"brokerName": "broker-a"}, file_bytes=1)
+def test_files_roll_and_every_one_can_be_read_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pocketmq.broker.network.journal.FILE_BYTES", 1)
+    journal = Journal(tmp_path, {"brokerName": "broker-a"})
     journal.start()
     for number in range(5):
         journal.add((2, number, number))
@@ -195,9 +199,10 @@ def full_disk(file_bytes: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("file_bytes", [1, 1 << 20], ids=["rolling", "appending"])
 def test_a_disk_that_was_full_costs_what_came_meanwhile_and_nothing_else(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, file_bytes: int
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, file_bytes: int
 ) -> None:
-    journal = UnattendedJournal(tmp_path, {"brokerName": "broker-a"}, file_bytes=file_bytes)
+    monkeypatch.setattr("pocketmq.broker.network.journal.FILE_BYTES", file_bytes)
+    journal = UnattendedJournal(tmp_path, {"brokerName": "broker-a"})
     journal.start()
     journal.add((2, 1, 1))
     journal._write()

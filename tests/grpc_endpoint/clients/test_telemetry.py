@@ -118,7 +118,7 @@ async def test_newer_settings_replace_the_subscriptions(grpc: GrpcBroker, clock:
     stream.send(TelemetryCommand(settings=consumer("g", ["t"], expression=changed)))
     group = grpc.members("g")
     assert group.expressions() == {"t": "a > 1"}
-    subscription = group.subscription("t")
+    subscription = group.subscriptions.get("t")
     assert subscription is not None
     assert subscription.expression_type == "SQL92"
 
