@@ -14,7 +14,6 @@ from pocketmq.client.pulling.pull_consumer import PullConsumer
 from pocketmq.client.values.message import Message
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.store import StoreError
 
 from broker.nodes import call, make_node, running
 from waiting import until
@@ -57,17 +56,6 @@ async def test_a_batch_wakes_the_pull_that_waits_for_its_queue(tmp_path: Path) -
         await producer.send_batch([Message(queue.topic, b"1"), Message(queue.topic, b"2")], queue=queue)
         read = await pull
         assert [message.body for message in read.messages] == [b"1", b"2"]
-
-
-async def test_a_second_node_cannot_open_the_store(tmp_path: Path) -> None:
-    node, second = make_node(tmp_path), make_node(tmp_path)
-    await node.start()
-    try:
-        with pytest.raises(StoreError):
-            await second.start()
-        assert (await call(node.namesrv_address, 106)).code == 0
-    finally:
-        await node.stop()
 
 
 async def test_a_port_in_use_is_a_start_error_and_frees_the_store(tmp_path: Path) -> None:

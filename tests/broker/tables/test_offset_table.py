@@ -75,15 +75,6 @@ def test_the_pull_offset_falls_back_to_the_committed_one(offsets: OffsetTable):
     assert offsets.query("t", "g", 0) == 5
 
 
-def test_topics_of_groups_and_groups_of_topics(offsets: OffsetTable):
-    for topic, group in (("a", "g"), ("b", "g"), ("a", "h"), ("odd@name", "g")):
-        offsets.commit(topic, group, 0, 1)
-    assert offsets.topics_of("g") == {"a", "b"}
-    assert offsets.groups_of("a") == {"g", "h"}
-    assert offsets.topics_of("h") == {"a"}
-    assert offsets.groups() == ["g", "h"]
-
-
 def test_removing_a_group_or_topic_removes_resets_and_pull_offsets(offsets: OffsetTable):
     for topic, group in (("a", "g"), ("b", "g"), ("a", "h")):
         offsets.assign_reset(topic, group, 0, 5)
