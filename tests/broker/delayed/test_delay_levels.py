@@ -65,15 +65,6 @@ async def test_half_messages_do_not_wait_and_committed_ones_do(broker: Broker) -
 
 
 class TestDelivery:
-    async def test_a_message_is_delivered_when_it_is_due_and_not_before(
-        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
-    ) -> None:
-        send(broker, {"DELAY": "2"})
-        loop.run_for(4999)
-        assert delivered(broker) == 0
-        loop.run_for(1)
-        assert delivered(broker) == 1
-
     async def test_the_delivered_record_is_the_waiting_one_at_its_real_place(
         self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, clock: VirtualClock
     ) -> None:
@@ -96,18 +87,6 @@ class TestDelivery:
         entry = broker.store.queue_unit("T1", 3, 0)
         assert entry is not None
         assert entry[2] == tags_code("A")
-
-    async def test_levels_do_not_wait_for_each_other(
-        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
-    ) -> None:
-        send(broker, {"DELAY": "18"}, topic="two-hours")
-        loop.run_for(500)
-        send(broker, {"DELAY": "1"}, topic="one-second")
-        loop.run_for(1000)
-        assert delivered(broker, "one-second") == 1
-        assert delivered(broker, "two-hours") == 0
-        loop.run_for(7_200_000 - 1500)
-        assert delivered(broker, "two-hours") == 1
 
     async def test_one_level_is_delivered_in_order(
         self, broker: Broker, delayed: DelayLevels, loop: FakeLoop

@@ -56,19 +56,6 @@ async def test_nothing_is_revived_while_the_disk_holds_acks_back(
     assert filled.store.max_offset("%RETRY%g_orders", 0) == 1
 
 
-async def test_a_full_disk_puts_the_checkpoint_back(
-    filled: Broker, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await popped(filled)
-    revive_message = Revive._revive_message
-    monkeypatch.setattr(Revive, "_revive_message", lambda *_: False)
-    pass_time(filled, loop, 16)
-    assert (await popped(filled))[1] == []
-    monkeypatch.setattr(Revive, "_revive_message", revive_message)
-    pass_time(filled, loop, 20)
-    assert sorted((await popped(filled))[1]) == ["m0", "m1", "m2", "m3"]
-
-
 @pytest.mark.parametrize(
     ("tag", "body"),
     [
