@@ -147,10 +147,8 @@ def fill(broker: Broker, clock: VirtualClock) -> int:
     return first_ms
 
 
-async def test_consume_stats_name_offsets_and_the_time_of_the_last_consumed_message(
-    broker: Broker, clock: VirtualClock
-) -> None:
-    first_ms = fill(broker, clock)
+async def test_consume_stats_name_offsets_and_the_time_of_the_last_consumed_message(broker: Broker) -> None:
+    first_ms = fill(broker, broker.clock)
     broker.offsets.commit("t", "g", 0, 2)
     broker.offsets.commit_pull("t", "g", 0, 3)
     answer = await ask(broker, GetConsumeStats(consumer_group="g"))

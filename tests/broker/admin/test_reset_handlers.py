@@ -11,7 +11,6 @@ from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.offset import InvokeBrokerToResetOffset
 from pocketmq.protocol.requests.to_client import ResetConsumerClientOffset
 from pocketmq.protocol.text import fastjson
-from pocketmq.store import VirtualClock
 
 from broker.admin.online_members import UNSET, online, queue
 from broker_fakes import MakeBroker, ask, store_message
@@ -19,14 +18,14 @@ from broker_fakes import MakeBroker, ask, store_message
 # -- 222, kept by the broker
 
 
-def topic_with_messages(broker: Broker, clock: VirtualClock) -> int:
+def topic_with_messages(broker: Broker) -> int:
     """Topic t: 3 read and 2 write queues; three messages in queue 0, one in queue 1, a second apart each."""
     broker.topics.update(TopicConfig(topic_name="t", read_queue_nums=3, write_queue_nums=2))
     broker.groups.update(SubscriptionGroupConfig(group_name="g"))
-    first_ms = clock.now_ms()
+    first_ms = broker.clock.now_ms()
     for queue_id in (0, 0, 0, 1):
         store_message(broker, "t", queue_id)
-        clock.advance(1000)
+        broker.clock.advance(1000)
     return first_ms
 
 
@@ -36,10 +35,8 @@ def reset(timestamp: int = -1, *, is_force: bool = True, **more: Any) -> InvokeB
     )
 
 
-async def test_a_reset_to_the_end_waits_at_the_broker_for_each_read_queue(
-    broker: Broker, clock: VirtualClock
-) -> None:
-    topic_with_messages(broker, clock)
+async def test_a_reset_to_the_end_waits_at_the_broker_for_each_read_queue(broker: Broker) -> None:
+    topic_with_messages(broker)
     one = online(broker)
     answer = await ask(broker, reset())
     assert (answer.code, answer.remark) == (0, None)
@@ -49,10 +46,8 @@ async def test_a_reset_to_the_end_waits_at_the_broker_for_each_read_queue(
     assert one.notices == []
 
 
-async def test_a_reset_to_a_time_finds_the_first_message_of_that_time(
-    broker: Broker, clock: VirtualClock
-) -> None:
-    first_ms = topic_with_messages(broker, clock)
+async def test_a_reset_to_a_time_finds_the_first_message_of_that_time(broker: Broker) -> None:
+    first_ms = topic_with_messages(broker)
     answer = await ask(broker, reset(first_ms + 1000, is_force=False))
     assert answer.json["offsetTable"][queue(0)] == 1
 
@@ -65,10 +60,8 @@ async def test_a_slave_refuses(broker_maker: MakeBroker) -> None:
 # -- 222, pushed to the clients
 
 
-async def test_4_9_pushes_the_offsets_of_the_write_queues_to_every_member(
-    broker4: Broker, clock: VirtualClock
-) -> None:
-    topic_with_messages(broker4, clock)
+async def test_4_9_pushes_the_offsets_of_the_write_queues_to_every_member(broker4: Broker) -> None:
+    topic_with_messages(broker4)
     for queue_id in (0, 1):
         broker4.offsets.commit("t", "g", queue_id, 1)
     members = [online(broker4, "c1", 1), online(broker4, "c2", 2)]
@@ -83,8 +76,8 @@ async def test_4_9_pushes_the_offsets_of_the_write_queues_to_every_member(
     assert broker4.offsets.query("t", "g", 0) == 1  # the members commit, not the broker
 
 
-async def test_without_force_a_pushed_reset_only_goes_back(broker4: Broker, clock: VirtualClock) -> None:
-    first_ms = topic_with_messages(broker4, clock)
+async def test_without_force_a_pushed_reset_only_goes_back(broker4: Broker) -> None:
+    first_ms = topic_with_messages(broker4)
     broker4.offsets.commit("t", "g", 0, 2)
     broker4.offsets.commit("t", "g", 1, 0)
     online(broker4)
@@ -94,8 +87,8 @@ async def test_without_force_a_pushed_reset_only_goes_back(broker4: Broker, cloc
     assert answer.json["offsetTable"] == {queue(0): 2, queue(1): 0}
 
 
-async def test_a_tool_written_in_c_has_a_list_pushed(broker4: Broker, clock: VirtualClock) -> None:
-    topic_with_messages(broker4, clock)
+async def test_a_tool_written_in_c_has_a_list_pushed(broker4: Broker) -> None:
+    topic_with_messages(broker4)
     for queue_id in (0, 1):
         broker4.offsets.commit("t", "g", queue_id, 1)
     one = online(broker4)
@@ -109,8 +102,8 @@ async def test_a_tool_written_in_c_has_a_list_pushed(broker4: Broker, clock: Vir
     assert answer.json == {"offsetTable": {queue(0): 3, queue(1): 1}}
 
 
-async def test_a_member_that_is_too_old_refuses_a_pushed_reset(broker4: Broker, clock: VirtualClock) -> None:
-    topic_with_messages(broker4, clock)
+async def test_a_member_that_is_too_old_refuses_a_pushed_reset(broker4: Broker) -> None:
+    topic_with_messages(broker4)
     for queue_id in (0, 1):
         broker4.offsets.commit("t", "g", queue_id, 1)
     online(broker4, version=20)
@@ -119,11 +112,9 @@ async def test_a_member_that_is_too_old_refuses_a_pushed_reset(broker4: Broker, 
     assert answer.remark == "the client does not support this feature. version=V3_0_3_SNAPSHOT"
 
 
-async def test_5_x_also_pushes_if_it_must_not_keep_resets(
-    broker_maker: MakeBroker, clock: VirtualClock
-) -> None:
+async def test_5_x_also_pushes_if_it_must_not_keep_resets(broker_maker: MakeBroker) -> None:
     broker = broker_maker(use_server_side_reset_offset=False)
-    topic_with_messages(broker, clock)
+    topic_with_messages(broker)
     for queue_id in (0, 1):
         broker.offsets.commit("t", "g", queue_id, 1)
     one = online(broker)

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.delayed.delay_levels import FAILURE_PAUSE_MS, DelayLevels
+from pocketmq.broker.delayed.delay_levels import FAILURE_PAUSE_MS
 from pocketmq.broker.delayed.delayed_sends import delay_if_asked
 from pocketmq.broker.time.slices import ITEMS_IN_A_TURN
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
@@ -21,9 +21,9 @@ STORE_HOST = pack_host("10.0.0.8", 10_911)
 
 
 @pytest.fixture
-async def delayed(broker: Broker) -> DelayLevels:
+async def broker(broker: Broker) -> Broker:
     broker.delayed.levels.start()
-    return broker.delayed.levels
+    return broker
 
 
 def new_message(properties: dict[str, str], /, **fields: object) -> NewMessage:
@@ -66,7 +66,7 @@ async def test_half_messages_do_not_wait_and_committed_ones_do(broker: Broker) -
 
 class TestDelivery:
     async def test_the_delivered_record_is_the_waiting_one_at_its_real_place(
-        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, clock: VirtualClock
+        self, broker: Broker, loop: FakeLoop, clock: VirtualClock
     ) -> None:
         send(broker, {"TAGS": "A", "KEYS": "k", "DELAY": "1"}, sys_flag=0x1)
         waiting = record_at(broker, SCHEDULE_TOPIC, 0, 0)
@@ -79,18 +79,14 @@ class TestDelivery:
         assert {"DELAY", "REAL_TOPIC", "REAL_QID"} <= decode_properties(record.properties).keys()
         assert record.store_timestamp == clock.now_ms() == waiting.store_timestamp + 1000
 
-    async def test_tags_are_a_tags_code_again(
-        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
-    ) -> None:
+    async def test_tags_are_a_tags_code_again(self, broker: Broker, loop: FakeLoop) -> None:
         send(broker, {"TAGS": "A", "DELAY": "1"})
         loop.run_for(1000)
         entry = broker.store.queue_unit("T1", 3, 0)
         assert entry is not None
         assert entry[2] == tags_code("A")
 
-    async def test_one_level_is_delivered_in_order(
-        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
-    ) -> None:
+    async def test_one_level_is_delivered_in_order(self, broker: Broker, loop: FakeLoop) -> None:
         for number in range(20):
             send(broker, {"DELAY": "1"}, body=b"%d" % number)
             loop.run_for(37)
@@ -99,20 +95,18 @@ class TestDelivery:
         assert bodies == [b"%d" % number for number in range(20)]
 
     async def test_many_due_messages_are_spread_over_turns_of_the_loop(
-        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, clock: VirtualClock
+        self, broker: Broker, loop: FakeLoop, clock: VirtualClock
     ) -> None:
         for _ in range(ITEMS_IN_A_TURN):
             send(broker, {"DELAY": "1"})
             send(broker, {"DELAY": "2"}, topic="T2")
         clock.advance(5000)
-        delayed.deliver_due(clock.now_ms())
+        broker.delayed.levels.deliver_due(clock.now_ms())
         assert (delivered(broker), delivered(broker, "T2")) == (ITEMS_IN_A_TURN, 0)
         loop.run_for(0)
         assert (delivered(broker), delivered(broker, "T2")) == (ITEMS_IN_A_TURN, ITEMS_IN_A_TURN)
 
-    async def test_nothing_runs_while_nothing_waits(
-        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
-    ) -> None:
+    async def test_nothing_runs_while_nothing_waits(self, broker: Broker, loop: FakeLoop) -> None:
         assert loop.waiting == 0
         send(broker, {"DELAY": "1"})
         assert loop.waiting == 1
@@ -120,7 +114,7 @@ class TestDelivery:
         assert (delivered(broker), loop.waiting, loop.fired) == (1, 0, 1)
 
     async def test_a_store_that_takes_nothing_is_tried_again_without_loss_or_repetition(
-        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+        self, broker: Broker, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         send(broker, {"DELAY": "1"})
         send(broker, {"DELAY": "1"})
@@ -133,7 +127,7 @@ class TestDelivery:
         assert broker.delays.offset(1) == 2
 
     async def test_a_message_that_fails_is_skipped_and_blocks_no_other(
-        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+        self, broker: Broker, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for topic in ("good", "bad", "good"):
             send(broker, {"DELAY": "1"}, topic=topic)
@@ -150,7 +144,7 @@ class TestDelivery:
         assert broker.delays.offset(1) == 3
 
     async def test_an_error_of_the_system_loses_no_message(
-        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+        self, broker: Broker, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         send(broker, {"DELAY": "1"})
 
@@ -164,7 +158,7 @@ class TestDelivery:
         assert delivered(broker) == 1
 
     async def test_a_failure_rests_one_level_and_no_other(
-        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+        self, broker: Broker, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         send(broker, {"DELAY": "1"}, topic="bad")
         send(broker, {"DELAY": "2"}, topic="good")
@@ -184,7 +178,7 @@ class TestDelivery:
 
     @pytest.mark.parametrize("queue_id", ["", "x"])
     async def test_a_message_without_a_real_place_does_not_block_its_level(
-        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, queue_id: str
+        self, broker: Broker, loop: FakeLoop, queue_id: str
     ) -> None:
         broken = {"DELAY": "1", "REAL_QID": queue_id, "REAL_TOPIC": "T1"}
         text = "".join(f"{name}\x01{value}\x02" for name, value in broken.items() if value).encode()
@@ -200,7 +194,7 @@ class TestDelivery:
 
     @pytest.mark.parametrize("topic", ["%RETRY%../../up", "%RETRY%" + "g" * 300])
     async def test_a_message_that_can_never_be_stored_does_not_block_its_level(
-        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, topic: str
+        self, broker: Broker, loop: FakeLoop, topic: str
     ) -> None:
         send(broker, {"DELAY": "1"}, topic=topic)
         send(broker, {"DELAY": "1"})
@@ -209,29 +203,27 @@ class TestDelivery:
         assert broker.delays.offset(1) == 2
 
     async def test_a_clock_set_back_does_not_hold_messages_for_longer_than_their_level(
-        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, clock: VirtualClock
+        self, broker: Broker, loop: FakeLoop, clock: VirtualClock
     ) -> None:
         send(broker, {"DELAY": "1"})
         clock.set_now_ms(clock.now_ms() - 3_600_000)
         loop.run_for(1000)
         assert delivered(broker) == 1
 
-    async def test_a_clock_set_ahead_is_noticed_within_a_second(
-        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, clock: VirtualClock
-    ) -> None:
+    async def test_a_clock_set_ahead_is_noticed_within_a_second(self, broker: Broker, loop: FakeLoop) -> None:
         send(broker, {"DELAY": "5"})
-        clock.set_now_ms(clock.now_ms() + 3_600_000)
+        broker.clock.set_now_ms(broker.clock.now_ms() + 3_600_000)
         loop.run_for(1000)
         assert delivered(broker) == 1
 
-    async def test_delivery_is_counted(self, broker: Broker, delayed: DelayLevels, loop: FakeLoop) -> None:
+    async def test_delivery_is_counted(self, broker: Broker, loop: FakeLoop) -> None:
         send(broker, {"DELAY": "1"})
         loop.run_for(1000)
         assert broker.statistics.find("TOPIC_PUT_NUMS", "T1") is not None
         assert broker.statistics.find("GROUP_GET_NUMS", f"{SCHEDULE_TOPIC}@SCHEDULE_CONSUMER") is not None
 
     async def test_waiting_pulls_hear_of_a_delivery(
-        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+        self, broker: Broker, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         heard: list[tuple[str, int, int]] = []
         monkeypatch.setattr(
@@ -244,11 +236,9 @@ class TestDelivery:
         loop.run_for(1000)
         assert heard == [(SCHEDULE_TOPIC, 0, 0), ("T1", 3, 0)]
 
-    async def test_nothing_is_delivered_after_stop(
-        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
-    ) -> None:
+    async def test_nothing_is_delivered_after_stop(self, broker: Broker, loop: FakeLoop) -> None:
         send(broker, {"DELAY": "1"})
-        delayed.stop()
+        broker.delayed.levels.stop()
         send(broker, {"DELAY": "1"})
         loop.run_for(5000)
         assert (delivered(broker), loop.waiting) == (0, 0)

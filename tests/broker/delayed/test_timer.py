@@ -65,7 +65,7 @@ async def test_time_of_many_digits_is_refused(timed: Broker) -> None:
     assert timed.store.log_end <= 0
 
 
-async def test_4_9_does_not_know_these_properties(broker4: Broker, loop: FakeLoop) -> None:
+async def test_4_9_does_not_know_these_properties(broker4: Broker) -> None:
     with_timer(broker4)
     assert (await send(broker4, TIMER_DELAY_SEC="100")).code == 0
     assert bodies(broker4) == [b"x"]
@@ -94,10 +94,8 @@ async def test_messages_come_in_order_of_their_time_at_the_first_second_not_befo
     assert loop.waiting == 0, "nothing runs while nothing waits"
 
 
-async def test_delivered_message_says_how_it_waited(
-    timed: Broker, clock: VirtualClock, loop: FakeLoop
-) -> None:
-    clock.advance(123)
+async def test_delivered_message_says_how_it_waited(timed: Broker, loop: FakeLoop) -> None:
+    timed.clock.advance(123)
     await send(timed, TIMER_DELAY_SEC="2", UNIQ_KEY="U", KEYS="k", TAGS="ta", WAIT="true")
     loop.run_for(5000)
     (message,) = records(timed, "T", 1)
@@ -245,7 +243,7 @@ async def test_enqueue_and_dequeue_can_be_stopped(timed: Broker, loop: FakeLoop)
     assert text(records(timed, "T", 1)[0])["TIMER_ENQUEUE_MS"] == "9223372036854775807"
 
 
-async def test_committed_message_may_wait_for_its_time(timed: Broker, loop: FakeLoop) -> None:
+async def test_committed_message_may_wait_for_its_time(timed: Broker) -> None:
     half = await send_half(timed)
     position = int(half.fields["msgId"][16:], 16)
     data = timed.store.read_record(position)

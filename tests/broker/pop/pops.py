@@ -12,7 +12,7 @@ from pocketmq.protocol.requests.pop import (
     PopMessage,
 )
 
-from broker_fakes import Asked, FakeLoop, ask
+from broker_fakes import Asked, ask
 
 REVIVE_TOPIC = revive_topic("DefaultCluster")
 
@@ -56,9 +56,9 @@ def body_of(*acks: BatchAck) -> bytes:
     return BatchAckMessageRequestBody(broker_name="broker-a", acks=list(acks)).encode()
 
 
-def pass_time(broker: Broker, loop: FakeLoop, seconds: int) -> None:
+def pass_time(broker: Broker, seconds: int) -> None:
     """Second by second: the timer delivers, and messages are given out again."""
     for _ in range(seconds):
-        loop.run_for(1000)
+        broker.state.timers.run_for(1000)
         while broker.popping.revive.run(broker.clock.now_ms()):
             pass

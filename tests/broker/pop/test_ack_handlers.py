@@ -17,7 +17,7 @@ from pocketmq.protocol.wire.schema import to_fields
 from pocketmq.store.put_values import Placed
 
 from broker.pop.pops import an_ack, pass_time, popped
-from broker_fakes import FakeLoop, ask, record_at
+from broker_fakes import ask, record_at
 from wire_without_socket import Wire
 
 MAX_DELAY_MS = 3 * 24 * 3600 * 1000
@@ -75,7 +75,7 @@ async def test_batch_of_acks_needs_no_broker_name(filled: Broker) -> None:
     assert stored(filled) == 1
 
 
-async def test_acks_of_one_pop_that_arrive_together_are_one_record(filled: Broker, loop: FakeLoop) -> None:
+async def test_acks_of_one_pop_that_arrive_together_are_one_record(filled: Broker) -> None:
     answer, _ = await popped(filled)
     pop_time_ms, revive_queue = int(answer.fields["popTime"]), int(answer.fields["reviveQid"])
     pop = AckedPop("orders", "g", "broker-a", 0, 0, pop_time_ms, revive_queue, pop_time_ms + 10_000)
@@ -85,7 +85,7 @@ async def test_acks_of_one_pop_that_arrive_together_are_one_record(filled: Broke
     first, refusals = stored(filled), filled.popping.revive_log.put_acks(acks)
     assert [refusal is None for refusal in refusals] == [True, True, False, True, True]
     assert [tag(filled, offset) for offset in range(first, stored(filled))] == ["bAck", "ack"]
-    pass_time(filled, loop, 20)
+    pass_time(filled, 20)
     assert (await popped(filled))[1] == ["m2"]
 
 

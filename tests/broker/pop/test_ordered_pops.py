@@ -13,19 +13,17 @@ from broker_fakes import ask, store_message
 
 
 @pytest.mark.parametrize("offset", [0, 1])
-async def test_each_message_in_flight_may_get_more_time(
-    filled: Broker, clock: VirtualClock, offset: int
-) -> None:
+async def test_each_message_in_flight_may_get_more_time(filled: Broker, offset: int) -> None:
     answer, _ = await popped(filled, order=True, max_msg_nums=2)
     change = a_change(answer, offset)
-    clock.advance(1000)
+    filled.clock.advance(1000)
     changed = await ask(filled, change)
     assert changed.fields["popTime"] == answer.fields["popTime"]
     assert changed.fields["invisibleTime"] == "61000"
     assert changed.fields["reviveQid"] == "999"
-    clock.advance(59_999)
+    filled.clock.advance(59_999)
     assert (await popped(filled, order=True))[1] == []
-    clock.advance(1)
+    filled.clock.advance(1)
     assert (await popped(filled, order=True))[1] == ["m0", "m1", "m2", "m3"]
 
 

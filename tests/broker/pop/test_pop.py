@@ -24,22 +24,22 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import VirtualClock
 
 from broker.pop.pops import a_change, a_pop, an_ack, bodies, body_of, pass_time, popped
-from broker_fakes import Asked, FakeConnection, FakeLoop, as_asked, ask, connect, send, store_message, turns
+from broker_fakes import Asked, FakeConnection, as_asked, ask, connect, send, store_message, turns
 
 
-async def test_a_message_without_ack_is_redelivered_once(filled: Broker, loop: FakeLoop) -> None:
+async def test_a_message_without_ack_is_redelivered_once(filled: Broker) -> None:
     answer, found = await popped(filled)
     assert found == ["m0", "m1", "m2", "m3"]
     assert (await ask(filled, an_ack(answer, 0))).code == 0
-    pass_time(filled, loop, 10)
+    pass_time(filled, 10)
     assert (await popped(filled))[1] == []
-    pass_time(filled, loop, 6)
+    pass_time(filled, 6)
     again, found = await popped(filled)
     assert found == ["m1", "m2", "m3"]
     assert again.fields["msgOffsetInfo"] == "1 0 0,1,2"
     assert {record.topic for record in decode_records(again.body)} == {"orders"}
     assert {record.reconsume_times for record in decode_records(again.body)} == {1}
-    pass_time(filled, loop, 30)
+    pass_time(filled, 30)
     third, found = await popped(filled)
     assert found == ["m1", "m2", "m3"]
     assert {record.reconsume_times for record in decode_records(third.body)} == {2}
@@ -59,7 +59,7 @@ async def test_a_pop_with_enough_bytes_reads_no_further_queue(
     assert [len((await popped(broker))[1]) for _ in range(2)] == [3, 2]
 
 
-async def test_a_batch_acknowledges_what_its_bits_say(filled: Broker, loop: FakeLoop) -> None:
+async def test_a_batch_acknowledges_what_its_bits_say(filled: Broker) -> None:
     answer, _ = await popped(filled)
     batch = BatchAck(
         consumer_group="g",
@@ -72,14 +72,12 @@ async def test_a_batch_acknowledges_what_its_bits_say(filled: Broker, loop: Fake
         bit_set=bit_set_of([0, 1, 3, 70]),
     )
     assert (await ask(filled, BatchAckMessage(), body=body_of(batch))).code == 0
-    pass_time(filled, loop, 20)
+    pass_time(filled, 20)
     assert (await popped(filled))[1] == ["m2"]
 
 
 @pytest.mark.parametrize("order", [False, True], ids=["unordered", "ordered"])
-async def test_a_batch_with_more_acks_than_a_pop_delivers_has_no_effect(
-    filled: Broker, loop: FakeLoop, order: bool
-) -> None:
+async def test_a_batch_with_more_acks_than_a_pop_delivers_has_no_effect(filled: Broker, order: bool) -> None:
     for number in range(40):
         store_message(filled, "orders", 0, b"more%d" % number, {})
     answer, _ = await popped(filled, max_msg_nums=2, order=order)
@@ -96,21 +94,21 @@ async def test_a_batch_with_more_acks_than_a_pop_delivers_has_no_effect(
         ResponseCode.MESSAGE_ILLEGAL,
         "the request acknowledges 1025 pops, at most 1024 are allowed",
     )
-    pass_time(filled, loop, 20)
+    pass_time(filled, 20)
     found = [body for _ in range(2) for body in (await popped(filled, order=order))[1]]
     assert {"m0", "m1"} < set(found)
 
 
-async def test_more_time_is_given_to_one_message(filled: Broker, clock: VirtualClock, loop: FakeLoop) -> None:
+async def test_more_time_is_given_to_one_message(filled: Broker, clock: VirtualClock) -> None:
     answer, _ = await popped(filled, max_msg_nums=1)
     change = a_change(answer)
     clock.advance(1000)
     changed = await ask(filled, change)
     assert changed.fields["popTime"] == str(clock.now_ms())
     await popped(filled, consumer_group="g", max_msg_nums=3, invisible_time=200_000)
-    pass_time(filled, loop, 50)
+    pass_time(filled, 50)
     assert (await popped(filled))[1] == []
-    pass_time(filled, loop, 20)
+    pass_time(filled, 20)
     assert (await popped(filled))[1] == ["m0"]
 
 
@@ -143,16 +141,14 @@ async def test_a_message_wakes_one_waiter_of_each_group(filled: Broker) -> None:
     assert (await ask(filled, info)).fields["pollingNum"] == "1"
 
 
-async def test_a_waiter_is_answered_shortly_before_its_time_is_over(
-    filled: Broker, clock: VirtualClock
-) -> None:
+async def test_a_waiter_is_answered_shortly_before_its_time_is_over(filled: Broker) -> None:
     await popped(filled)
     connection = await wait_for(filled)
-    clock.advance(19_950)
-    filled.popping.waiters.scan(clock.now_ms())
+    filled.clock.advance(19_950)
+    filled.popping.waiters.scan(filled.clock.now_ms())
     await turns()
     assert answered(connection) == [], "fifty ms before it"
-    filled.popping.waiters.scan(clock.now_ms() + 1)
+    filled.popping.waiters.scan(filled.clock.now_ms() + 1)
     await turns()
     [answer] = answered(connection)
     assert (answer.code, answer.remark) == (210, "NO_MESSAGE_IN_QUEUE")
@@ -294,7 +290,7 @@ async def test_the_highest_queue_is_read_first_if_messages_have_priorities(broke
 
 @pytest.mark.parametrize("separate", [False, True])
 async def test_a_redelivered_message_keeps_its_queue_if_retry_queues_are_separate(
-    broker: Broker, loop: FakeLoop, separate: bool
+    broker: Broker, separate: bool
 ) -> None:
     broker.delayed.timer.start()
     broker.config.use_separate_retry_queue = separate
@@ -306,7 +302,7 @@ async def test_a_redelivered_message_keeps_its_queue_if_retry_queues_are_separat
         last = queues - 1
         store_message(broker, "orders", last, f"m{last}".encode())
         await popped(broker, queue_id=last, max_msg_nums=1)
-        pass_time(broker, loop, 16)
+        pass_time(broker, 16)
     retry = broker.topics.find("%RETRY%g_orders")
     assert retry is not None
     assert retry.read_queue_nums == retry.write_queue_nums == (3 if separate else 1)
@@ -317,13 +313,13 @@ async def test_a_redelivered_message_keeps_its_queue_if_retry_queues_are_separat
 
 
 @pytest.mark.parametrize("v2", [False, True])
-async def test_retry_topics_of_both_forms_are_popped(broker: Broker, loop: FakeLoop, v2: bool) -> None:
+async def test_retry_topics_of_both_forms_are_popped(broker: Broker, v2: bool) -> None:
     broker.delayed.timer.start()
     broker.config.enable_retry_topic_v2 = v2
     broker.topics.update(TopicConfig(topic_name="orders", read_queue_nums=1, write_queue_nums=1))
     store_message(broker, "orders", 0, b"m0")
     await popped(broker)
-    pass_time(broker, loop, 16)
+    pass_time(broker, 16)
     name = "%RETRY%g+orders" if v2 else "%RETRY%g_orders"
     assert broker.store.max_offset(name, 0) == 1
     found: list[str] = []

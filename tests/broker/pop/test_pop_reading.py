@@ -6,7 +6,7 @@ from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.pop import PeekMessage
 
 from broker.pop.pops import bodies, pass_time, popped
-from broker_fakes import FakeLoop, ask, store_message
+from broker_fakes import ask, store_message
 
 
 class Dice:
@@ -42,10 +42,10 @@ async def test_new_group_of_mode_1_begins_with_the_last_message_unless_the_first
     assert answer.fields["startOffsetInfo"] == f"0 0 {first}"
 
 
-async def test_each_message_of_each_pop_is_delivered_again(filled: Broker, loop: FakeLoop) -> None:
+async def test_each_message_of_each_pop_is_delivered_again(filled: Broker) -> None:
     assert (await popped(filled, max_msg_nums=1))[1] == ["m0"]
     assert (await popped(filled, max_msg_nums=3))[1] == ["m1", "m2", "m3"]
-    pass_time(filled, loop, 16)
+    pass_time(filled, 16)
     assert sorted((await popped(filled))[1]) == ["m0", "m1", "m2", "m3"]
 
 

@@ -25,34 +25,34 @@ def restarted(broker: Broker) -> Revive:
     return Revive(broker.state, broker.delayed.timer, broker.popping.revive_log)
 
 
-async def test_the_place_of_the_revive_group_outlives_a_restart(filled: Broker, loop: FakeLoop) -> None:
+async def test_the_place_of_the_revive_group_outlives_a_restart(filled: Broker) -> None:
     await popped(filled, max_msg_nums=1)
-    pass_time(filled, loop, 9)
+    pass_time(filled, 9)
     filled.popping.revive = restarted(filled)  # all it had in memory is gone
-    pass_time(filled, loop, 10)
+    pass_time(filled, 10)
     assert filled.offsets.query(REVIVE_TOPIC, REVIVE_GROUP, 0) == 0
     filled.popping.revive = restarted(filled)
-    pass_time(filled, loop, 5)
+    pass_time(filled, 5)
     retry = filled.store.max_offset("%RETRY%g_orders", 0)
     assert retry == 1  # and not a second time
 
 
 async def test_nothing_is_revived_while_the_disk_holds_acks_back(
-    filled: Broker, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+    filled: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Under SYNC_FLUSH records are visible once the disk has them; on a busy broker, some never are."""
     await popped(filled, max_msg_nums=1)
-    pass_time(filled, loop, 5)
+    pass_time(filled, 5)
     visible = filled.store.log_end
     behind = property(lambda store: max(store.log_end - visible, 0))
     monkeypatch.setattr(MessageStore, "dispatch_behind_bytes", behind)
     store_message(filled, "other")
-    pass_time(filled, loop, 30)
+    pass_time(filled, 30)
     assert filled.store.max_offset("%RETRY%g_orders", 0) == 0
     for _ in range(3):
         visible = filled.store.log_end
         store_message(filled, "other")
-        pass_time(filled, loop, 1)
+        pass_time(filled, 1)
     assert filled.store.max_offset("%RETRY%g_orders", 0) == 1
 
 
@@ -74,13 +74,11 @@ async def test_nothing_is_revived_while_the_disk_holds_acks_back(
         ("ck", b'{"t":"orders","c":"g","n":1,"pt":1,"it":1,"x":"%b"}' % (b"x" * 70_000)),
     ],
 )
-async def test_nonsense_in_a_revive_queue_is_skipped(
-    filled: Broker, loop: FakeLoop, tag: str, body: bytes
-) -> None:
+async def test_nonsense_in_a_revive_queue_is_skipped(filled: Broker, tag: str, body: bytes) -> None:
     store_message(filled, REVIVE_TOPIC, 0, body, {"TAGS": tag})
     answer, _ = await popped(filled)
     assert answer.fields["reviveQid"] == "0"
-    pass_time(filled, loop, 20)
+    pass_time(filled, 20)
     assert len((await popped(filled))[1]) == 4
 
 
@@ -91,17 +89,15 @@ async def test_clients_cannot_write_what_the_broker_reads_back(filled: Broker) -
         assert refused.remark == f"Sending message to topic[{topic}] is forbidden."
 
 
-async def test_an_offset_behind_the_end_of_a_revive_queue_does_not_stop_it(
-    filled: Broker, loop: FakeLoop
-) -> None:
+async def test_an_offset_behind_the_end_of_a_revive_queue_does_not_stop_it(filled: Broker) -> None:
     await popped(filled)
-    pass_time(filled, loop, 9)
+    pass_time(filled, 9)
     filled.offsets.commit(REVIVE_TOPIC, REVIVE_GROUP, 0, 1 << 60)
-    pass_time(filled, loop, 10)
+    pass_time(filled, 10)
     filled.popping.next_revive_queue = lambda: 0  # type: ignore[method-assign]
     store_message(filled, "orders", 0, b"m4")
     assert (await popped(filled))[1] == ["m4"]
-    pass_time(filled, loop, 20)
+    pass_time(filled, 20)
     assert "m4" in (await popped(filled))[1]
 
 
@@ -133,7 +129,7 @@ async def test_long_messages_count_as_several(filled: Broker, loop: FakeLoop) ->
 
 
 async def test_a_message_that_fails_is_skipped_and_nothing_is_copied_twice(
-    filled: Broker, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+    filled: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store_copy = Revive._store_copy
 
@@ -144,13 +140,13 @@ async def test_a_message_that_fails_is_skipped_and_nothing_is_copied_twice(
 
     monkeypatch.setattr(Revive, "_store_copy", fail_for_one)
     await popped(filled)
-    pass_time(filled, loop, 30)
+    pass_time(filled, 30)
     assert (await popped(filled))[1] == ["m0", "m2", "m3"]
     assert filled.store.max_offset("%RETRY%g_orders", 0) == 3
 
 
 async def test_a_checkpoint_that_fails_is_skipped_and_those_before_it_are_finished(
-    filled: Broker, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+    filled: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled.popping.next_revive_queue = lambda: 0  # type: ignore[method-assign]
     for _ in range(4):
@@ -163,16 +159,16 @@ async def test_a_checkpoint_that_fails_is_skipped_and_those_before_it_are_finish
         return revive(*arguments)
 
     monkeypatch.setattr(Revive, "_revive", fail_once)
-    pass_time(filled, loop, 30)
+    pass_time(filled, 30)
     assert (await popped(filled))[1] == ["m0", "m2", "m3"]
     assert filled.offsets.query(REVIVE_TOPIC, REVIVE_GROUP, 0) >= 3
 
 
 async def test_a_disk_that_refuses_everything_loses_no_message(
-    filled: Broker, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+    filled: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await popped(filled)
-    pass_time(filled, loop, 10)
+    pass_time(filled, 10)
     append, refused = filled.store.append, AppendResult(PutStatus.SERVICE_NOT_AVAILABLE)
     refuses = {2}
 
@@ -181,9 +177,9 @@ async def test_a_disk_that_refuses_everything_loses_no_message(
         return append(message) if len(refuses) < 3 else refused
 
     monkeypatch.setattr(filled.store, "append", refuse_from_the_second_on)
-    pass_time(filled, loop, 20)
+    pass_time(filled, 20)
     monkeypatch.setattr(filled.store, "append", append)
-    pass_time(filled, loop, 20)
+    pass_time(filled, 20)
     assert sorted((await popped(filled))[1]) == ["m0", "m1", "m2", "m3"]
     assert filled.store.max_offset("%RETRY%g_orders", 0) == 4
 
@@ -208,19 +204,19 @@ async def test_next_work_is_when_there_is_something_to_read_or_to_finish(
     assert broker4.popping.revive.next_due() is None
 
 
-async def test_copies_keep_the_time_of_the_first_pop(filled: Broker, loop: FakeLoop) -> None:
+async def test_copies_keep_the_time_of_the_first_pop(filled: Broker) -> None:
     """Official: set by the first copy, whatever the message says, and where it is missing."""
     forged = {"1ST_POP_TIME": "7"}
     store_message(filled, "orders", 0, b"forged", forged)
     first_ms = filled.clock.now_ms()
     assert len((await popped(filled))[1]) == 5
-    pass_time(filled, loop, 16)
+    pass_time(filled, 16)
     for _ in range(2):
         answer, found = await popped(filled)
         assert len(found) == 5
         for record in decode_records(answer.body):
             assert decode_properties(record.properties)["1ST_POP_TIME"] == str(first_ms)
-        pass_time(filled, loop, 16)
+        pass_time(filled, 16)
 
 
 class Log:
@@ -269,9 +265,9 @@ async def test_checkpoint_of_a_refused_message_is_due_later_each_time(
     assert {one.re_put_times for one, _ in log.points} == {str(times + 1)}
 
 
-async def test_a_deleted_topic_stops_nothing(filled: Broker, loop: FakeLoop) -> None:
+async def test_a_deleted_topic_stops_nothing(filled: Broker) -> None:
     await popped(filled)
     filled.topics.delete("orders")
-    pass_time(filled, loop, 20)
+    pass_time(filled, 20)
     assert filled.offsets.query(REVIVE_TOPIC, REVIVE_GROUP, 0) == 0
     assert filled.store.max_offset("%RETRY%g_orders", 0) == 0

@@ -48,9 +48,7 @@ async def test_heartbeat_keeps_the_subscriptions_of_other_members(grpc: GrpcBrok
     assert list(group.subscriptions) == ["u"]
 
 
-async def test_silent_members_are_dropped_and_so_are_their_settings(
-    grpc: GrpcBroker, clock: Any, loop: FakeLoop
-) -> None:
+async def test_silent_members_are_dropped_and_so_are_their_settings(grpc: GrpcBroker, loop: FakeLoop) -> None:
     gone: list[str] = []
     grpc.clients.when_gone.append(lambda peer: gone.append(peer.client_id))
     grpc.telemetry(consumer("g"), client_id="c1")
