@@ -14,10 +14,6 @@ from pocketmq.protocol.message.offset_id import (
 )
 
 
-def test_official_vector():
-    assert encode_message_id(pack_host("10.0.0.9", 10911), 1073741824) == "0A00000900002A9F0000000040000000"
-
-
 @given(st.ip_addresses(), st.integers(0, 65535), st.integers(0, 2**63 - 1))
 def test_round_trip_of_both_address_families(address, port, offset):
     host = pack_host(str(address), port)

@@ -81,24 +81,6 @@ MANY = [command(1, b"one"), command(2, None, ROCKETMQ), command(3, b"\0" * 300),
 STREAM = b"".join(encode_frame(each) for each in MANY)
 
 
-def test_several_frames_in_one_chunk_come_out_in_order() -> None:
-    cutter = FrameCutter()
-    assert plain(cutter.feed(STREAM)) == MANY
-    assert cutter.pending_bytes == 0
-
-
-def test_byte_by_byte_each_frame_is_complete_with_its_last_byte() -> None:
-    cutter = FrameCutter()
-    seen, ends = [], []
-    for position in range(len(STREAM)):
-        cut = cutter.feed(STREAM[position : position + 1])
-        seen += plain(cut)
-        ends += [position + 1] * len(cut)
-    assert seen == MANY
-    frames = [len(encode_frame(each)) for each in MANY]
-    assert ends == [sum(frames[: index + 1]) for index in range(len(frames))]
-
-
 def test_a_cut_frame_is_kept_and_completed_by_the_next_chunk() -> None:
     cutter = FrameCutter()
     whole = encode_frame(MANY[0])
@@ -106,14 +88,6 @@ def test_a_cut_frame_is_kept_and_completed_by_the_next_chunk() -> None:
     assert cutter.pending_bytes == 5
     assert plain(cutter.feed(whole[5:] + whole[:2])) == [MANY[0]]
     assert cutter.pending_bytes == 2
-
-
-def test_an_empty_chunk_changes_nothing() -> None:
-    cutter = FrameCutter()
-    assert cutter.feed(b"") == []
-    cutter.feed(STREAM[:3])
-    assert cutter.feed(b"") == []
-    assert plain(cutter.feed(STREAM[3:])) == MANY
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=12))

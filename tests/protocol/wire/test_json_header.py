@@ -146,11 +146,3 @@ names = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,10}", fullmatch=True)
 def test_the_lenient_reader_and_the_fast_one_agree(code: int, opaque: int, fields: dict[str, str]) -> None:
     members = {"opaque": opaque, "extFields": fields, "code": code, "language": "GO", "unknown": 1}
     assert read(lax(members)) == read(json.dumps(members))
-
-
-@given(st.binary(max_size=80))
-def test_any_bytes_give_a_command_or_a_frame_error(data: bytes) -> None:
-    try:
-        assert isinstance(read(data), Command)
-    except FrameError:
-        pass
