@@ -4,7 +4,6 @@
 """
 
 import inspect
-import json
 import re
 from collections.abc import Iterator
 from importlib import import_module
@@ -89,31 +88,6 @@ def test_help_lists_the_commands_and_a_command_its_options() -> None:
 # -- answers
 
 
-def test_a_topic_is_created_shown_and_deleted(server: EmbeddedServer) -> None:
-    assert printed(server, "updateTopic -c DefaultCluster -t Orders -r 2 -w 2 -o true").splitlines() == [
-        f"create topic to {server.broker_addr} success.",
-        "set cluster orderConf. isOrder=true, orderConf=[broker-a:2]",
-        "TopicConfig [topicName=Orders, readQueueNums=2, writeQueueNums=2, perm=RW-, "
-        "topicFilterType=SINGLE_TAG, topicSysFlag=0, order=true, attributes={}]",
-    ]
-    assert "Orders\n" in printed(server, "topiclist"), "names of commands in any case"
-    route = json.loads(re.sub(r"\b0:", '"0":', printed(server, "topicRoute -t Orders")))
-    assert [queues["readQueueNums"] for queues in route["queueDatas"]] == [2]
-    assert printed(server, "sendMessage -t Orders -p hello -k k1 -c TagA -b broker-a -i 1").startswith(
-        "#Broker Name                      #QID  #Send Result            #MsgId\n"
-        "broker-a                          1     SEND_OK                 "
-    )
-    status = printed(server, "topicStatus -t Orders").splitlines()
-    assert status[2].startswith("broker-a                          1     0                     1  ")
-    assert "BODY: hello\n" in printed(server, "printMsg -t Orders")
-    assert "Tag: TagA                           Count: 1\n" in printed(
-        server, "printMsgByQueue -t Orders -a broker-a -i 1 -f true"
-    )
-    assert "@Orders@K@k1@" in printed(server, "queryMsgByKey -t Orders -k k1")
-    assert printed(server, "deleteTopic -t Orders -c DefaultCluster").count("success.") == 2
-    assert "no route for topic Orders" in refusal(server, "topicStatus -t Orders")
-
-
 def test_a_body_is_written_to_a_file(
     server: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,14 +100,6 @@ def test_a_body_is_written_to_a_file(
     assert Path(path[1]).read_bytes() == b"hello"
     assert Path(path[1]).parent == tmp_path
     assert shown.endswith("\n\nWARN: No Consumer")
-
-
-def test_settings_are_changed_at_the_broker(server: EmbeddedServer) -> None:
-    printed(server, "updateBrokerConfig -c DefaultCluster -k flushDelayOffsetInterval -v 9999")
-    settings = printed(server, "getBrokerConfig -c DefaultCluster")
-    assert re.search(r"^flushDelayOffsetInterval +=  9999$", settings, re.MULTILINE)
-    assert printed(server, "clusterList").splitlines()[1].startswith("DefaultCluster          broker-a ")
-    assert len(printed(server, "clusterList -m").splitlines()) == 2
 
 
 def test_what_a_terminal_would_obey_in_a_message_is_shown(

@@ -231,19 +231,6 @@ async def test_a_4_9_broker_without_members_is_reset_queue_by_queue(
     ]
 
 
-async def test_a_cloned_group_has_the_offsets_of_its_source(admin: AdminClient, namesrv_addr: str) -> None:
-    await make_topic(admin)
-    await send(namesrv_addr, b"one", b"two", b"three")
-    async with member(namesrv_addr, "billing", count=3):
-        pass
-    await make_groups(admin, "copy")
-    cloned = await admin.clone_offsets("billing", "copy", TOPIC)
-    assert cloned[QUEUE] == 3
-    assert (await admin.consume_stats("copy", TOPIC)).offset_table[QUEUE].consumer_offset == 3
-    with pytest.raises(RouteNotFound):
-        await admin.clone_offsets("absent", "copy", TOPIC)
-
-
 # -- brokers
 
 
@@ -261,13 +248,3 @@ async def test_brokers_report_their_state_and_accept_settings(admin: AdminClient
     assert (await admin.broker_config(node.broker_address))["autoCreateTopicEnable"] == "false"
     with pytest.raises(ClientError):
         await admin.broker_name_at("127.0.0.1:1")
-
-
-async def test_rates_have_a_row_for_each_group(admin: AdminClient, namesrv_addr: str) -> None:
-    await make_topic(admin)
-    await send(namesrv_addr, b"one", b"two")
-    (alone,) = await admin.topic_rates(TOPIC)
-    assert (alone.group, alone.topic) == (None, TOPIC)
-    async with member(namesrv_addr, "billing", count=2):
-        (row,) = await admin.topic_rates(TOPIC)
-    assert (row.group, row.accumulation) == ("billing", 0)

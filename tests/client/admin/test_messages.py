@@ -2,32 +2,15 @@
 
 import pytest
 from pocketmq.client.admin.client import AdminClient
-from pocketmq.client.admin.messages import BY_TAG, TrackType
+from pocketmq.client.admin.messages import TrackType
 from pocketmq.client.errors import (
     InvalidArgument,
     MessageNotFound,
-    RequestRefused,
     RouteNotFound,
 )
 from pocketmq.client.producing.producer import Producer
-from pocketmq.protocol.bodies.client_state import CMResult
 
 from client_admin import QUEUE, TOPIC, make_groups, make_topic, member, send
-
-
-async def test_a_message_is_found_by_each_id_and_key(admin: AdminClient, namesrv_addr: str) -> None:
-    await make_topic(admin)
-    (sent,) = await send(namesrv_addr, b"hello")
-    by_offset_id = await admin.message(TOPIC, sent.offset_message_id)
-    by_unique_key = await admin.message(TOPIC, sent.message_id)
-    by_place = await admin.message_at(QUEUE, 0)
-    assert by_place is not None
-    # Another server's index may still have messages of a deleted topic of that name.
-    by_key = (await admin.messages_by_key(TOPIC, "k2"))[-1]
-    by_tag = (await admin.messages_by_key(TOPIC, "created", key_type=BY_TAG) or [by_key])[-1]
-    found = [by_offset_id, by_unique_key, by_place, by_key, by_tag]
-    assert {one.body for one in found} == {b"hello"}
-    assert {one.offset_message_id for one in found} == {sent.offset_message_id}
 
 
 async def test_a_missing_message_is_not_found(admin: AdminClient, namesrv_addr: str) -> None:
@@ -65,16 +48,6 @@ async def test_the_track_shows_which_groups_consumed_a_message(admin: AdminClien
     assert tracks["billing"].track_type is TrackType.NOT_ONLINE
     assert tracks["slow"].track_type is TrackType.UNKNOWN, "a group that never had a member"
     assert later.queue_offset == 1
-
-
-async def test_a_member_consumes_a_message_again_on_request(admin: AdminClient, namesrv_addr: str) -> None:
-    await make_topic(admin)
-    (sent,) = await send(namesrv_addr, b"hello")
-    async with member(namesrv_addr, "billing", count=1) as consumer:
-        result = await admin.consume_directly("billing", consumer.client_id, TOPIC, sent.message_id)
-        assert result.consume_result == CMResult.CR_SUCCESS
-        with pytest.raises(RequestRefused):
-            await admin.consume_directly("billing", "nobody", TOPIC, sent.message_id)
 
 
 async def test_a_message_is_sent_again_under_its_own_id(admin: AdminClient, namesrv_addr: str) -> None:
