@@ -1,7 +1,6 @@
 """Settings of the shared part: the VIP channel, heartbeats, what is decoded, and the one loop a client belongs to."""
 
 import asyncio
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +8,11 @@ import pytest
 import uvloop
 from pocketmq.broker.node import Node
 from pocketmq.client.hooks.rpc_hooks import RPCHook
-from pocketmq.client.instance.instance import ClientInstance
 from pocketmq.client.instance.instance_config import instance_config
 from pocketmq.client.offsets.offset_store import OffsetMemory
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.push.push_consumer import PushConsumer
-from pocketmq.client.settings.client_settings import ClientSettings
 from pocketmq.protocol.bodies.client import HeartbeatData
 from pocketmq.protocol.message.compression import decompress
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -142,22 +139,6 @@ async def test_lite_pull_requests_are_marked_as_a_stream(namesrv_addr: str) -> N
 # -- one loop, one thread
 
 
-def in_thread(work: Any) -> BaseException | None:
-    """Run a coroutine function in a loop of another thread; what it raised."""
-    raised: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            asyncio.run(work())
-        except BaseException as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join(30)
-    return raised[0] if raised else None
-
-
 class SlowToLoad(OffsetMemory):
     """Offsets whose loading ends when the test releases it."""
 
@@ -208,17 +189,3 @@ async def test_a_client_works_in_every_event_loop(namesrv_addr: str, loop_factor
             return runner.run(work())
 
     assert sorted(await asyncio.to_thread(run)) == [b"awaited", *[b"future"] * 3]
-
-
-async def test_instances_of_two_loops_are_two(namesrv_addr: str) -> None:
-    settings = ClientSettings(namesrv_addr=namesrv_addr, instance_name="shared")
-    here = ClientInstance.get(instance_config(settings))
-    assert ClientInstance.get(instance_config(settings)) is here
-    others: list[ClientInstance] = []
-
-    async def there() -> None:
-        others.append(ClientInstance.get(instance_config(settings)))
-
-    assert await asyncio.to_thread(in_thread, there) is None
-    assert others[0] is not here
-    await here.shutdown()

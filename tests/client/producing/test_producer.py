@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,8 +26,7 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from client_waits import make_node, open_sockets, stored
-from ports import fixed_port
+from client_waits import open_sockets, stored
 from waiting import until
 
 
@@ -276,23 +274,6 @@ async def test_without_a_route_the_error_carries_the_official_code(node: Node) -
         with pytest.raises(SendFailed) as failed:
             await producer.send("Unknown", b"x")
     assert failed.value.code == NOT_FOUND_TOPIC_EXCEPTION
-
-
-async def test_a_restarted_broker_is_used_again(tmp_path: Path) -> None:
-    ports = fixed_port(), fixed_port()
-    node = make_node(tmp_path / "store", port=ports[0], namesrv_port=ports[1])
-    await node.start()
-    async with Producer("p", namesrv_addr=node.namesrv_address, send_msg_timeout=1000) as producer:
-        await producer.send("T", b"before")
-        await node.stop()
-        with pytest.raises(SendFailed, match=r"Send \[3\] times, still failed"):
-            await producer.send("T", b"meanwhile")
-        node = make_node(tmp_path / "store", port=ports[0], namesrv_port=ports[1])
-        await node.start()
-        await producer.send("T", b"after")
-        bodies = {bytes(record.body) for record in await stored(node.namesrv_address, "T")}
-        assert {b"before", b"after"} <= bodies
-    await node.stop()
 
 
 async def test_without_any_server_start_succeeds_and_sends_fail() -> None:

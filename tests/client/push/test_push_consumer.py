@@ -53,16 +53,6 @@ async def test_the_broker_has_the_offsets_after_shutdown_and_the_next_member_con
     assert len(second.messages) == 8
 
 
-async def test_tags_are_filtered(namesrv_addr: str) -> None:
-    seen = Seen()
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        for tag in ("a", "b", "c"):
-            await producer.send("T", tag.encode(), tags=tag)
-    async with PushConsumer("g", seen, namesrv_addr=namesrv_addr, subscription={"T": "a || c"}):
-        await until(lambda: len(seen.messages) == 2)
-    assert sorted(seen.bodies) == [b"a", b"c"]
-
-
 async def test_tags_with_the_same_hash_are_distinguished(namesrv_addr: str) -> None:
     seen = Seen()
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
@@ -71,32 +61,6 @@ async def test_tags_with_the_same_hash_are_distinguished(namesrv_addr: str) -> N
     async with PushConsumer("g", seen, namesrv_addr=namesrv_addr, subscription={"T": "BB"}):
         await until(lambda: b"marker" in seen.bodies)
     assert sorted(seen.bodies) == [b"marker", b"yes"]
-
-
-@pytest.mark.slow
-async def test_two_members_share_the_queues_and_the_rest_takes_over(namesrv_addr: str) -> None:
-    await send(namesrv_addr, "T", 1)
-    first, second = Seen(), Seen()
-    changes: list[tuple[str, int]] = []
-    async with PushConsumer(
-        "g",
-        first,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        on_assigned=lambda queues: changes.append(("assigned", len(queues))),
-        on_revoked=lambda queues: changes.append(("revoked", len(queues))),
-    ) as one:
-        await one.wait_assigned()
-        async with PushConsumer("g", second, namesrv_addr=namesrv_addr, subscription={"T": "*"}) as two:
-            await until(lambda: len(one.assignment()) == 2 and len(two.assignment()) == 2)
-            assert not set(one.assignment()) & set(two.assignment())
-            await send(namesrv_addr, "T", 40)
-            await until(lambda: len(first.messages) + len(second.messages) >= 41)
-            assert second.messages
-        await until(lambda: len(one.assignment()) == 4)
-        await send(namesrv_addr, "T", 8)
-        await until(lambda: len({m.message_id for m in first.messages + second.messages}) == 49)
-    assert changes == [("assigned", 4), ("revoked", 2), ("assigned", 2)]
 
 
 async def test_a_plain_function_runs_beside_the_loop(namesrv_addr: str) -> None:
@@ -170,16 +134,6 @@ async def test_a_listener_that_raises_is_reported_and_its_message_sent_back(
         level_3 = 2  # the queue of delay level 3, 10 s: the first retry
         await until(lambda: node.broker.store.max_offset("SCHEDULE_TOPIC_XXXX", level_3) == 1)
     assert errors == [("no", b"0")]
-
-
-async def test_nonsense_from_a_listener_counts_as_failure(node: Node, namesrv_addr: str) -> None:
-    await send(namesrv_addr, "T", 1)
-
-    async def listener(message: MessageExt) -> str:
-        return "fine"
-
-    async with PushConsumer("g", listener, namesrv_addr=namesrv_addr, subscription={"T": "*"}):
-        await until(lambda: node.broker.store.max_offset("SCHEDULE_TOPIC_XXXX", 2) == 1)
 
 
 async def test_a_batch_listener_gets_lists_and_acknowledges_a_part(node: Node, namesrv_addr: str) -> None:
