@@ -9,7 +9,6 @@ from pocketmq.client.producing.producer import Producer
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import MessageExt
 from pocketmq.client.values.results import SendResult
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.bodies.routes import BrokerData, ClusterInfo, QueueData, TopicRouteData
 from pocketmq.protocol.bodies.topic_config import TopicConfig
@@ -17,6 +16,7 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 
+from client_waits import consuming
 from stream_server import stream_server
 from waiting import until_it_says
 
@@ -50,16 +50,7 @@ async def member(
     """A consumer that has received that many messages and reported its offsets."""
     seen: list[MessageExt] = []
 
-    async def listener(message: MessageExt) -> None:
-        seen.append(message)
-
-    async with PushConsumer(
-        group,
-        listener,
-        namesrv_addr=namesrv_addr,
-        subscription={TOPIC: tags},
-        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-    ) as consumer:
+    async with consuming(namesrv_addr, seen.append, group=group, subscription={TOPIC: tags}) as consumer:
         await consumer.wait_assigned()
 
         async def seen_all() -> bool:

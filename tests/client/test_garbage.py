@@ -15,14 +15,12 @@ from pocketmq.client.errors import ClientError, NotReachable
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.pulling.pull_consumer import PullConsumer
 from pocketmq.client.push import push_queues as puller
-from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.results import SendResult
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import encode_frame
 
 from client_between import Between, leading_to
-from client_waits import Seen, open_sockets, send
+from client_waits import Seen, consuming, open_sockets, send
 from waiting import until
 
 LONG = 30.0
@@ -147,13 +145,12 @@ async def consumes_after(
     seen = Seen()
     async with both(node) as (broker, name_server):
         await send(node.namesrv_address, topic, 4)
-        async with PushConsumer(
-            topic,
+        async with consuming(
+            name_server.address,
             seen,
+            group=topic,
             orderly=orderly,
-            namesrv_addr=name_server.address,
             subscription={topic: "*"},
-            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
             pull_time_delay_mills_when_exception=20,
             mq_client_api_timeout=300,
             heartbeat_broker_interval=200,

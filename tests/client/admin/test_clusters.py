@@ -155,16 +155,14 @@ async def test_a_group_is_created_changed_and_deleted(admin: AdminClient, node: 
     assert await admin.group_config(node.broker_address, "billing") is None
 
 
-async def test_online_members_and_producers_are_listed(
-    admin: AdminClient, namesrv_addr: str, node: Node
-) -> None:
+async def test_online_members_and_producers_are_listed(admin: AdminClient, node: Node) -> None:
     await make_topic(admin)
-    await send(namesrv_addr, b"one")
+    await send(node.namesrv_address, b"one")
     with pytest.raises(RouteNotFound):
         await admin.consumer_connections("billing")
     async with (
-        member(namesrv_addr, "billing", count=1, tags="created || paid") as consumer,
-        Producer("online", namesrv_addr=namesrv_addr) as producer,
+        member(node.namesrv_address, "billing", count=1, tags="created || paid") as consumer,
+        Producer("online", namesrv_addr=node.namesrv_address) as producer,
     ):
         connections = await admin.consumer_connections("billing")
         assert [one.client_id for one in connections.connection_set] == [consumer.client_id]
@@ -211,11 +209,9 @@ async def test_a_group_is_reset_to_a_time_and_to_the_end(admin: AdminClient, nam
         await admin.reset_offsets("billing", "absent", 0)
 
 
-async def test_a_4_9_broker_without_members_is_reset_queue_by_queue(
-    admin: AdminClient, namesrv_addr: str, node: Node
-) -> None:
+async def test_a_4_9_broker_without_members_is_reset_queue_by_queue(admin: AdminClient, node: Node) -> None:
     await make_topic(admin)
-    await send(namesrv_addr, b"one", b"two", b"three")
+    await send(node.namesrv_address, b"one", b"two", b"three")
     await make_groups(admin, "billing", "fresh")
     await admin.set_offset("billing", QUEUE, 1)
     rollbacks = await admin.reset_offsets_offline("billing", TOPIC, -1)

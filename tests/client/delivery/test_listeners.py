@@ -9,9 +9,8 @@ import pytest
 from pocketmq.client.delivery.listeners import RetryLater
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import MessageExt
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
 
-from client_waits import send
+from client_waits import consuming, send
 from waiting import until
 
 LONG = 30.0
@@ -74,13 +73,10 @@ async def test_a_failed_message_is_delivered_again_and_does_not_delay_others(
         raise RuntimeError("a callback that fails itself")
 
     await send(namesrv_addr, "T", 8)
-    async with PushConsumer(
-        "g",
+    async with consuming(
+        namesrv_addr,
         listener,
         orderly=orderly,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
         suspend_current_queue_time_millis=10,
         on_error=on_error,
         on_reconnect=lambda address: raises(),
@@ -105,14 +101,7 @@ async def test_a_hanging_thread_delays_no_other_and_no_shutdown(namesrv_addr: st
     await send(namesrv_addr, "T", 8)
     try:
         async with asyncio.timeout(LONG):
-            async with PushConsumer(
-                "g",
-                listener,
-                namesrv_addr=namesrv_addr,
-                subscription={"T": "*"},
-                consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-                await_termination_millis_when_shutdown=0,
-            ):
+            async with consuming(namesrv_addr, listener, await_termination_millis_when_shutdown=0):
                 await until(lambda: len(bodies) == 7, LONG)
     finally:
         released.set()
@@ -128,13 +117,7 @@ async def test_a_listener_may_end_its_own_consumer(namesrv_addr: str) -> None:
         raise RetryLater
 
     await send(namesrv_addr, "T", 1)
-    consumer = PushConsumer(
-        "g",
-        listener,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-    )
+    consumer = consuming(namesrv_addr, listener)
     await consumer.start()
     async with asyncio.timeout(LONG):
         await ended.wait()

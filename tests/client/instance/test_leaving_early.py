@@ -20,7 +20,7 @@ from pocketmq.protocol.bodies.client import MessageModel
 from pocketmq.protocol.requests.membership import HeartBeat, UnregisterClient
 from pocketmq.testing.faults.faults import Faults
 
-from client_waits import Seen, open_sockets, send, stored
+from client_waits import Seen, consuming, open_sockets, send, stored
 from waiting import until
 
 LONG = 30.0
@@ -38,9 +38,7 @@ async def test_a_lock_granted_while_its_member_leaves_is_released(node: Node, fa
     """The broker has granted the lock, and the client has not received the answer."""
     await send(node.namesrv_address, "T", 4)
     answer_lost = faults.silence(code="LOCK_BATCH_MQ", execute=True)
-    consumer = PushConsumer(
-        "g", Seen(), orderly=True, namesrv_addr=node.namesrv_address, subscription={"T": "*"}
-    )
+    consumer = consuming(node.namesrv_address, Seen(), orderly=True)
     await consumer.start()
     await until(lambda: answer_lost.hits, LONG)
     assert locked(node)
@@ -58,9 +56,7 @@ async def test_a_lock_of_a_queue_whose_position_is_still_unknown_is_released(
         asked.set()
         return await asyncio.get_running_loop().create_future()
 
-    consumer = PushConsumer(
-        "g", Seen(), orderly=True, namesrv_addr=node.namesrv_address, subscription={"T": "*"}
-    )
+    consumer = consuming(node.namesrv_address, Seen(), orderly=True)
     monkeypatch.setattr("pocketmq.client.push.push_queues.PushQueues.first_position", never)
     await consumer.start()
     await asyncio.wait_for(asked.wait(), LONG)
@@ -71,9 +67,7 @@ async def test_a_lock_of_a_queue_whose_position_is_still_unknown_is_released(
 
 async def test_a_member_that_left_requests_no_more_locks(node: Node) -> None:
     await send(node.namesrv_address, "T", 4)
-    async with PushConsumer(
-        "g", Seen(), orderly=True, namesrv_addr=node.namesrv_address, subscription={"T": "*"}
-    ) as consumer:
+    async with consuming(node.namesrv_address, Seen(), orderly=True) as consumer:
         await consumer.wait_assigned()
         locks = consumer._queues.locks
         queue = consumer.assignment()[0]
@@ -138,13 +132,8 @@ def clients(namesrv_addr: str) -> list[Client]:
 
 def broadcasting(namesrv_addr: str) -> PushConsumer:
     """Reads a file before anything else."""
-    return PushConsumer(
-        "b",
-        Seen(),
-        subscription={"T": "*"},
-        namesrv_addr=namesrv_addr,
-        instance_name="shared",
-        message_model=MessageModel.BROADCASTING,
+    return consuming(
+        namesrv_addr, Seen(), group="b", instance_name="shared", message_model=MessageModel.BROADCASTING
     )
 
 

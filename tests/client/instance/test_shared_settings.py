@@ -80,14 +80,7 @@ async def test_the_vip_channel_is_for_what_the_official_client_sends_there(tmp_p
 async def test_subscriptions_are_not_sent_again_to_a_broker_that_knows_the_fingerprint(node: Node) -> None:
     asked = Asked()
     await send(node.namesrv_address, "T", 1)
-    async with PushConsumer(
-        "g",
-        Seen(),
-        namesrv_addr=node.namesrv_address,
-        use_heartbeat_v2=True,
-        hooks=[asked],
-        subscription={"T": "*"},
-    ) as consumer:
+    async with consuming(node.namesrv_address, Seen(), use_heartbeat_v2=True, hooks=[asked]) as consumer:
         await until(lambda: len(asked.answers) >= 1 and consumer._running.routes.brokers.all_addresses())
         heartbeats = consumer._running.heartbeats
         for _ in range(3):

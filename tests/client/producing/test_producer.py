@@ -294,19 +294,17 @@ async def test_a_producer_before_start_or_after_shutdown_refuses_to_send(namesrv
         await producer.send("T", b"x")
 
 
-async def test_one_instance_name_shares_one_connection_and_refuses_a_second_of_one_group(
-    node: Node, namesrv_addr: str
-) -> None:
+async def test_one_instance_name_shares_one_connection_and_refuses_a_second_of_one_group(node: Node) -> None:
     async with (
-        Producer("a", namesrv_addr=namesrv_addr, instance_name="shared") as first,
-        Producer("b", namesrv_addr=namesrv_addr, instance_name="shared") as second,
+        Producer("a", namesrv_addr=node.namesrv_address, instance_name="shared") as first,
+        Producer("b", namesrv_addr=node.namesrv_address, instance_name="shared") as second,
     ):
         await first.send("T", b"x")
         await second.send("T", b"x")
         assert first.client_id == second.client_id
         assert first.client_id.endswith("@shared")
         with pytest.raises(ClientError, match="has been created before"):
-            await Producer("a", namesrv_addr=namesrv_addr, instance_name="shared").start()
+            await Producer("a", namesrv_addr=node.namesrv_address, instance_name="shared").start()
 
 
 async def test_shutdown_leaves_no_task_and_no_socket(namesrv_addr: str) -> None:

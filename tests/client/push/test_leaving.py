@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from pocketmq.client import Message, MessageExt, Producer, PushConsumer
 
-from client_waits import committed
+from client_waits import committed, consuming
 from waiting import until
 
 
@@ -30,14 +30,7 @@ async def test_a_listener_that_runs_at_shutdown_ends_and_its_message_is_acknowle
     def in_a_thread(message: MessageExt) -> None:
         asyncio.run_coroutine_threadsafe(waits(message), loop).result()
 
-    consumer = PushConsumer(
-        "g",
-        waits if kind == "coroutine" else in_a_thread,
-        orderly=orderly,
-        namesrv_addr=namesrv_addr,
-        start="first",
-        subscription={"T": "*"},
-    )
+    consumer = consuming(namesrv_addr, waits if kind == "coroutine" else in_a_thread, orderly=orderly)
     async with consumer:
         await begun.wait()
         leaving = asyncio.create_task(consumer.shutdown())
@@ -56,14 +49,7 @@ async def test_the_official_behaviour_is_a_setting(namesrv_addr: str) -> None:
         begun.set()
         await asyncio.Event().wait()
 
-    async with PushConsumer(
-        "g",
-        never_ends,
-        namesrv_addr=namesrv_addr,
-        start="first",
-        subscription={"T": "*"},
-        await_termination_millis_when_shutdown=0,
-    ):
+    async with consuming(namesrv_addr, never_ends, await_termination_millis_when_shutdown=0):
         await begun.wait()
     assert (await committed(namesrv_addr, "g", "T"))[0] in (None, 0)
 

@@ -17,10 +17,9 @@ from pocketmq.broker.node import Node
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import MessageExt
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.message_queue import MessageQueue
 
-from client_waits import Seen, send
+from client_waits import Seen, consuming, send
 from waiting import until
 
 LONG = 30.0
@@ -73,13 +72,10 @@ class Group:
 
     @asynccontextmanager
     async def member(self, name: str) -> AsyncIterator[PushConsumer]:
-        consumer = PushConsumer(
-            "g",
+        consumer = consuming(
+            self._namesrv_addr,
             self.listen,
             orderly=self._orderly,
-            namesrv_addr=self._namesrv_addr,
-            subscription={"T": "*"},
-            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
             pull_time_delay_mills_when_exception=50,
             on_assigned=lambda queues: self.taken(name, queues),
             on_revoked=lambda queues: self.given_up(name, queues),
@@ -157,12 +153,10 @@ async def test_members_come_and_go_and_every_message_is_consumed(
 
 
 def of_one_group(namesrv_addr: str, seen: Seen, subscription: dict[str, str]) -> PushConsumer:
-    return PushConsumer(
-        "g",
+    return consuming(
+        namesrv_addr,
         seen,
-        namesrv_addr=namesrv_addr,
         subscription=subscription,
-        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
         pull_time_delay_mills_when_exception=50,
         heartbeat_broker_interval=200,
     )

@@ -16,7 +16,7 @@ from pocketmq.client.values.message import Message, MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.message_queue import MessageQueue
 
-from client_waits import Seen, committed, send, stored, total_lag
+from client_waits import Seen, committed, consuming, send, stored, total_lag
 from waiting import until, until_it_says
 
 
@@ -88,13 +88,7 @@ async def test_a_failed_message_is_delivered_again_with_its_topic_and_counter(na
             raise RetryLater(delay_level=1)
 
     await send(namesrv_addr, "T", 1)
-    async with PushConsumer(
-        "g",
-        listener,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        on_error=lambda error, messages: errors.append(error),
-    ):
+    async with consuming(namesrv_addr, listener, on_error=lambda error, messages: errors.append(error)):
         await until(lambda: len(tries) == 2)
     assert [(topic, times) for topic, _, times in tries] == [("T", 0), ("T", 1)]
     assert tries[0][1] == tries[1][1]
@@ -115,22 +109,18 @@ async def test_a_message_without_tries_left_goes_to_the_dead_letters(namesrv_add
     assert sum(offset or 0 for offset in (await committed(namesrv_addr, "g", "T")).values()) == 3
 
 
-async def test_a_listener_that_raises_is_reported_and_its_message_sent_back(
-    node: Node, namesrv_addr: str
-) -> None:
+async def test_a_listener_that_raises_is_reported_and_its_message_sent_back(node: Node) -> None:
     errors: list[tuple[str, bytes]] = []
 
     async def listener(message: MessageExt) -> None:
         raise ValueError("no")
 
-    await send(namesrv_addr, "T", 1)
-    async with PushConsumer(
-        "g",
-        listener,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        on_error=lambda error, messages: errors.append((str(error), messages[0].body)),
-    ):
+    await send(node.namesrv_address, "T", 1)
+
+    def on_error(error: Exception, messages: list[MessageExt]) -> None:
+        errors.append((str(error), messages[0].body))
+
+    async with consuming(node.namesrv_address, listener, on_error=on_error):
         level_3 = 2  # the queue of delay level 3, 10 s: the first retry
         await until(lambda: node.broker.store.max_offset("SCHEDULE_TOPIC_XXXX", level_3) == 1)
     assert errors == [("no", b"0")]
@@ -148,13 +138,7 @@ async def test_a_batch_listener_gets_lists_and_acknowledges_a_part(node: Node, n
         await producer.send("T", b"x", queue_id=0)
         queue = MessageQueue("T", "broker-a", 1)
         await producer.send_batch([Message("T", b"%d" % n) for n in range(4)], queue=queue)
-    async with PushConsumer(
-        "g",
-        batch_listener=listener,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        consume_message_batch_max_size=10,
-    ):
+    async with consuming(namesrv_addr, batch_listener=listener, consume_message_batch_max_size=10):
         await until(lambda: node.broker.store.max_offset("%DLQ%g", 0) == 2)
     assert sorted(sizes) == [1, 4]
 
@@ -191,14 +175,7 @@ async def test_slow_coroutines_run_side_by_side_up_to_the_limit(namesrv_addr: st
         running -= 1
 
     await send(namesrv_addr, "T", 40)
-    async with PushConsumer(
-        "g",
-        listener,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        consume_thread_min=7,
-        consume_thread_max=7,
-    ) as consumer:
+    async with consuming(namesrv_addr, listener, consume_thread_min=7, consume_thread_max=7) as consumer:
         await consumer.wait_assigned()
         await until_it_says(lambda: total_lag(consumer), 0)
     assert peak == 7

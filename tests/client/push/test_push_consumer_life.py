@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
@@ -9,11 +10,11 @@ from pocketmq.client.errors import ClientError
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import MessageExt
-from pocketmq.protocol.bodies.client import ConsumeFromWhere, MessageModel
+from pocketmq.protocol.bodies.client import MessageModel
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly
 
-from client_waits import Seen, make_node, open_sockets, send
+from client_waits import Seen, consuming, make_node, open_sockets, send
 from ports import fixed_port
 from waiting import WAIT_SECONDS, until, until_it_says
 
@@ -26,14 +27,8 @@ async def test_consumption_continues_after_broker_and_name_server_restart(tmp_pa
     await send(namesrv_addr, "T", 4)
     seen = Seen()
     reconnected: list[str] = []
-    async with PushConsumer(
-        "g",
-        seen,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        on_reconnect=reconnected.append,
-        pull_time_delay_mills_when_exception=50,
-    ):
+    options: dict[str, Any] = {"on_reconnect": reconnected.append, "pull_time_delay_mills_when_exception": 50}
+    async with consuming(namesrv_addr, seen, **options):
         await until(lambda: len(seen.messages) == 4)
         await node.stop()
         node = make_node(tmp_path / "store", port=ports[0], namesrv_port=ports[1])
@@ -51,15 +46,7 @@ async def test_broadcasting_members_get_everything_and_keep_their_offsets_in_a_f
     await send(namesrv_addr, "T", 1)
 
     def member(name: str, seen: Seen) -> PushConsumer:
-        return PushConsumer(
-            "g",
-            seen,
-            namesrv_addr=namesrv_addr,
-            subscription={"T": "*"},
-            message_model=MessageModel.BROADCASTING,
-            instance_name=name,
-            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        )
+        return consuming(namesrv_addr, seen, message_model=MessageModel.BROADCASTING, instance_name=name)
 
     first, second, again = Seen(), Seen(), Seen()
     async with member("one", first) as one, member("two", second) as two:
@@ -75,12 +62,12 @@ async def test_broadcasting_members_get_everything_and_keep_their_offsets_in_a_f
     assert len(again.messages) == 4
 
 
-async def test_a_tool_makes_the_consumer_handle_one_message_and_reads_its_running_info(
-    node: Node, namesrv_addr: str
-) -> None:
+async def test_a_tool_makes_the_consumer_handle_one_message_and_reads_its_running_info(node: Node) -> None:
     seen = Seen()
-    await send(namesrv_addr, "T", 1)
-    async with PushConsumer("g", seen, namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
+    await send(node.namesrv_address, "T", 1)
+    async with PushConsumer(
+        "g", seen, namesrv_addr=node.namesrv_address, subscription={"T": "*"}
+    ) as consumer:
         await until(lambda: seen.messages)
         member = node.broker.membership.consumers.find("g", consumer.client_id)
         assert member is not None
@@ -101,14 +88,7 @@ async def test_callbacks_get_queues_without_the_namespace(namesrv_addr: str) -> 
     assigned: list[MessageQueue] = []
     async with Producer("p", namesrv_addr=namesrv_addr, namespace="N") as producer:
         await producer.send("T", b"x")
-    async with PushConsumer(
-        "g",
-        Seen(),
-        namesrv_addr=namesrv_addr,
-        namespace="N",
-        subscription={"T": "*"},
-        on_assigned=assigned.extend,
-    ) as consumer:
+    async with consuming(namesrv_addr, Seen(), namespace="N", on_assigned=assigned.extend) as consumer:
         await until(lambda: len(assigned) == 4)
         assert assigned == consumer.assignment()
     assert {queue.topic for queue in assigned} == {"T"}
@@ -162,13 +142,7 @@ async def test_shutdown_and_cancellation_leave_no_task_and_no_socket(namesrv_add
         await asyncio.Event().wait()
 
     async def consume() -> None:
-        async with PushConsumer(
-            "g",
-            hang,
-            namesrv_addr=namesrv_addr,
-            subscription={"T": "*"},
-            await_termination_millis_when_shutdown=0,
-        ) as consumer:
+        async with consuming(namesrv_addr, hang, await_termination_millis_when_shutdown=0) as consumer:
             await consumer.wait_assigned()
             await asyncio.Event().wait()
 
@@ -204,13 +178,7 @@ async def test_run_consumes_until_it_is_cancelled(namesrv_addr: str) -> None:
     """Also a consumer that was not started: it is shut down at the end."""
     await send(namesrv_addr, "T", 4)
     seen = Seen()
-    consumer = PushConsumer(
-        "g",
-        seen,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-    )
+    consumer = consuming(namesrv_addr, seen)
     running = asyncio.create_task(consumer.run())
     await until(lambda: len(seen.messages) == 4)
     running.cancel()
