@@ -143,21 +143,6 @@ def packed(store, new_message, *queue_ids: int, **settings):
     ]
 
 
-def test_messages_of_several_topics_and_queues_are_stored_by_one_call(open_store, new_message, bodies):
-    store = open_store(mapped_file_size_commit_log=1 << 16)
-    messages = packed(store, new_message, 0, 1, 2, 0, 1, 2, KEYS="k")
-    placed = store.append_all([*messages, store.pack_message(new_message("others", body=b"6"))])
-    assert (placed.refusal, queue_offsets(placed)) == (None, [0, 0, 0, 1, 1, 1, 0])
-    assert [bodies(store, queue_id=number) for number in range(3)] == [
-        [b"0", b"3"],
-        [b"1", b"4"],
-        [b"2", b"5"],
-    ]
-    assert bodies(store, "others") == [b"6"]
-    assert len(store.query("orders", "k", 99, 0, 1 << 62).views) == 6
-    assert placed.end == store.log_end == placed.positions[-1] + placed.sizes[-1]
-
-
 @pytest.mark.parametrize(
     ("wrong", "status"),
     [
@@ -194,20 +179,6 @@ def test_light_queues_number_the_messages_that_are_stored_only(open_store, new_m
     assert bodies(store, "%LMQ%a") == [b"body"] * 3
 
 
-def test_the_log_begins_a_new_file_between_two_messages(open_store, new_message, bodies):
-    store = open_store()
-    placed = store.append_all(
-        [store.pack_message(new_message(body=bytes([number]) * 500)) for number in range(20)]
-    )
-    assert placed.refusal is None
-    assert store.log.files[-1].base > 4096
-    assert all(
-        at // 4096 == (at + size - 1) // 4096 for at, size in zip(placed.positions, placed.sizes, strict=True)
-    )
-    assert bodies(store) == [bytes([number]) * 500 for number in range(20)]
-    assert queue_offsets(placed) == list(range(20))
-
-
 def test_messages_that_wait_for_the_disk_appear_once_it_has_them(open_store, new_message, bodies):
     arrived = []
     store = open_store(
@@ -221,17 +192,3 @@ def test_messages_that_wait_for_the_disk_appear_once_it_has_them(open_store, new
     store.dispatch_flushed()
     assert arrived == [(0, 0), (1, 0), (0, 1)]
     assert bodies(store) == [b"0", b"2"]
-
-
-def test_half_messages_take_no_number(open_store, new_message, bodies):
-    store = open_store()
-    half = new_message()
-    half.sys_flag = TRANSACTION_PREPARED
-    whole = store.pack_message(new_message())
-    placed = store.append_all([whole, store.pack_message(half), whole])
-    assert [(queue is None, offset) for queue, offset, _ in placed.runs] == [
-        (False, 0),
-        (True, 0),
-        (False, 1),
-    ]
-    assert len(bodies(store)) == 2

@@ -179,18 +179,6 @@ def test_all_waiters_share_one_flush(open_store, put, disk):
     assert len(answers) == 11, "what is on disk already is answered at once"
 
 
-def test_waiters_get_the_failure_of_the_disk(open_store, put, disk):
-    store = open_store(flush_disk_type="SYNC_FLUSH", **BIG)
-    answers: list[bool] = []
-    result = put(store)
-    store.call_when_flushed(result.position + result.size, answers.append)
-    disk.broken = True
-    with pytest.raises(DiskFailedError):
-        store.flush_pass()
-    assert answers == [False]
-    disk.broken = False
-
-
 def test_one_failing_callback_does_not_block_the_others(open_store, put, disk):
     store = open_store(flush_disk_type="SYNC_FLUSH", **BIG)
     answers: list[bool] = []
