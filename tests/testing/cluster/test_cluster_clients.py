@@ -33,39 +33,6 @@ def stored_in(cluster: RocketMQCluster, broker: str, topic: str) -> int:
     return cluster.call(lambda: sum(store.max_offset(topic, queue) for queue in range(8)))
 
 
-async def test_what_a_killed_broker_has_acknowledged_is_there_after_its_start(
-    cluster: RocketMQCluster,
-) -> None:
-    acknowledged: list[str] = []
-    is_over = False
-
-    async def send() -> None:
-        async with producer_of(cluster) as producer:
-            number = 0
-            while not is_over:
-                body = f"order {number}"
-                try:
-                    await producer.send("orders", body.encode(), timeout_ms=500)
-                except SendFailed:
-                    await asyncio.sleep(0.005)
-                else:
-                    acknowledged.append(body)
-                number += 1
-
-    sending = asyncio.create_task(send())
-    await until(lambda: len(acknowledged) >= 50)
-    await asyncio.to_thread(cluster.broker("b0").kill)
-    count = len(acknowledged)
-    await until(lambda: len(acknowledged) >= count + 50)  # the other broker takes them
-    await asyncio.to_thread(cluster.broker("b0").start)
-    await until(lambda: len(acknowledged) >= count + 100)
-    is_over = True
-    await sending
-    seen: set[str] = set()
-    async with consuming(cluster, "readers", lambda message: seen.add(message.body.decode()), "orders"):
-        await until(lambda: seen >= set(acknowledged))
-
-
 async def test_a_producer_goes_on_with_the_other_broker_while_one_is_stopped(
     cluster: RocketMQCluster,
 ) -> None:

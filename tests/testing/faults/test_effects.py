@@ -243,14 +243,6 @@ def test_a_function_that_fails_is_answered_and_fails_the_test(one: RocketMQ) -> 
 # -- what can be hit
 
 
-def test_requests_to_the_name_server_can_be_hit(one: RocketMQ) -> None:
-    orders = one.topic("orders")
-    one.faults.refuse(code="GET_ROUTEINFO_BY_TOPIC", topic=orders, response="SYSTEM_BUSY")
-    with raw(one.namesrv_addr) as client:
-        assert client.ask(105, topic=orders).code == 2
-        assert client.ask(105, topic=orders).code == 0
-
-
 def test_one_way_requests_are_hit_by_what_needs_no_answer(one: RocketMQ) -> None:
     orders = one.topic("orders", queues=1)
     late = one.faults.delay(code=SEND, seconds=0.0, times=None)

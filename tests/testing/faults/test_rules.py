@@ -151,17 +151,6 @@ def test_a_where_that_raises_fails_the_test() -> None:
     assert found.rules[0].errors == ["where raised KeyError: 'missing'"]
 
 
-def test_a_rule_for_one_client_spares_the_others(one: RocketMQ) -> None:
-    topic = one.topic("orders")
-    one.faults.refuse(code="GET_MAX_OFFSET", client_id="c1", response="SYSTEM_BUSY", times=None)
-    with raw(one.server.broker_addr) as hit, raw(one.server.broker_addr) as spared:
-        for client, name in ((hit, "c1"), (spared, "c2")):
-            client.send(34, body=f'{{"clientID": "{name}"}}'.encode())
-            client.receive()
-        assert hit.ask(30, topic=topic, queueId=0).code == 2
-        assert spared.ask(30, topic=topic, queueId=0).code == 0
-
-
 # -- sends whose header repeats
 
 

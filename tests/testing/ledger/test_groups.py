@@ -137,15 +137,11 @@ async def test_our_pop_consumers_are_clean(one: RocketMQ) -> None:
         one.send(topic, str(number))
     seen: list[str] = []
 
+    def listener(message: Any) -> None:
+        seen.append(message.body.decode())
+
     def member(name: str) -> PushConsumer:
-        return PushConsumer(
-            group,
-            lambda message: seen.append(message.body.decode()),
-            namesrv_addr=one.namesrv_addr,
-            subscription={topic: "*"},
-            client_rebalance=False,
-            instance_name=name,
-        )
+        return consuming(one, group, listener, topic, client_rebalance=False, instance_name=name)
 
     async with member("a"), member("b"):
         await until(lambda: len(seen) == 20)

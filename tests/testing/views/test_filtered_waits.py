@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from pocketmq.client import ConsumeFromWhere, MessageExt, PushConsumer
+from pocketmq.client import MessageExt, PushConsumer
 from pocketmq.testing import MessagesMissingError, RocketMQ
 from pocketmq.testing.remote import RemoteRocketMQ
 
@@ -32,13 +32,7 @@ async def consumer(
     def listener(message: MessageExt) -> None:
         seen.append(message.body.decode())
 
-    consumer = PushConsumer(
-        group,
-        listener,
-        orderly=orderly,
-        namesrv_addr=mq.namesrv_addr,
-        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-    )
+    consumer = consuming(mq, group, listener, orderly=orderly)
     consumer.subscribe(topic, expression, kind)
     async with consumer:
         yield consumer
