@@ -142,15 +142,6 @@ def test_find_says_when_there_are_more(engine: Any, store: Path) -> None:
     assert report.findings == ["3 messages found"]
 
 
-def test_find_in_a_topic(engine: Any, rocketmq: RocketMQ) -> None:
-    topic = rocketmq.topic("looked", queues=2)
-    for number in range(6):
-        rocketmq.send(topic, f"body {number}", keys=f"k{number}")
-    source = MessageInput(namesrv_addr=rocketmq.namesrv_addr, topics=topic)
-    report = find.build(engine, source, find.Wanted(text="body 4"))
-    assert [(row["keys"], row["body"]) for row in rows(report, "messages")] == [("k4", b"body 4")]
-
-
 # -- a query of one's own
 
 

@@ -11,12 +11,13 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
 from pocketmq.cli.pipeline.command import pipeline
-from pocketmq.client import ConsumeFromWhere, MessageExt, PushConsumer
+from pocketmq.client import MessageExt
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from pipeline.moving.dlq_runs import DEAD, run, tables
 from pipeline.moving.mirrors import make
+from testing_acts import consuming
 from waiting import until
 
 
@@ -140,13 +141,7 @@ def test_a_message_sent_back_is_consumed_once(rocketmq: RocketMQ, tmp_path: Path
 
     async def consume() -> list[MessageExt]:
         seen: list[MessageExt] = []
-        async with PushConsumer(
-            "billing",
-            seen.append,
-            namesrv_addr=rocketmq.namesrv_addr,
-            subscription={"Orders": "*"},
-            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        ):
+        async with consuming(rocketmq, "billing", seen.append, "Orders"):
             await until(lambda: any(one.body == b"the end" for one in seen))
         return [one for one in seen if one.body != b"the end"]
 

@@ -25,7 +25,7 @@ from pocketmq.pipeline.tables.planning.topic_options import SourceOptions
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-from pipeline.moving.mirrors import make, mirror_of, run, running
+from pipeline.moving.mirrors import make, mirror_of, run
 from waiting import wait_until
 
 
@@ -191,14 +191,6 @@ def test_from_the_end_is_for_the_first_run_and_not_for_queues_that_are_added(
         source.send(topic, "new 2", queue_id=2)
         assert run(latest).lead.startswith("1 messages copied")
         assert sorted(one.text for one in target.messages(topic)) == ["new 0", "new 2"]
-
-
-def test_a_mirror_goes_on_until_it_is_ended(rocketmq: RocketMQ, target: RocketMQ) -> None:
-    topic = rocketmq.topic("endless", queues=1)
-    rocketmq.send(topic, "m0")
-    with running(mirror_of(rocketmq, target, topic)) as reports:
-        target.wait_messages(topic, 1)
-    assert reports[0].lead.startswith("1 messages copied")
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.client import ConsumeFromWhere, MessageExt, PushConsumer
+from pocketmq.client import MessageExt
 from pocketmq.pipeline.jobs.moving import mirror as mirror_module
 from pocketmq.pipeline.jobs.moving.mirror import Mirror
 from pocketmq.testing import RocketMQ
 
 from pipeline.moving.mirrors import mirror_of, run, running
+from testing_acts import consuming
 from waiting import until, wait_until
 
 GROUP = "billing"
@@ -21,13 +22,7 @@ GROUP = "billing"
 async def consume(server: RocketMQ, topic: str, count: int) -> list[str]:
     """A member of the group consumes `count` messages, then leaves: leaving commits its offsets."""
     seen: list[MessageExt] = []
-    async with PushConsumer(
-        GROUP,
-        seen.append,
-        namesrv_addr=server.namesrv_addr,
-        subscription={topic: "*"},
-        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-    ):
+    async with consuming(server, GROUP, seen.append, topic):
         await until(lambda: len(seen) >= count)
     return [one.body.decode() for one in seen]
 
@@ -66,9 +61,7 @@ def test_a_group_that_has_consumers_in_the_target_is_left_alone_and_the_copying_
 
     async def live() -> list[str]:
         seen: list[MessageExt] = []
-        async with PushConsumer(
-            GROUP, seen.append, namesrv_addr=target.namesrv_addr, subscription={topic: "*"}
-        ):
+        async with consuming(target, GROUP, seen.append, topic):
             await until(lambda: "has consumers in the target" in caplog.text)
             rocketmq.send(topic, "m1", queue_id=0)
             await until(lambda: len(seen) == 1)
