@@ -55,27 +55,6 @@ async def test_a_simple_consumer_says_how_long_messages_stay_hidden(consumers: C
     assert len(consumers.consuming.renewal) == 0
 
 
-async def test_an_empty_receive_waits_for_a_message(consumers: Consumers) -> None:
-    consumers.receive()
-    waiting = consumers.receive()
-    assert waiting.replies == []
-    consumers.store("new")
-    await turns()
-    assert waiting.bodies == ["new"]
-    assert waiting.is_ended
-
-
-async def test_a_cancelled_receive_takes_nothing(consumers: Consumers) -> None:
-    consumers.receive()
-    first, second = consumers.receive(), consumers.receive("c1")
-    first.call.on_cancel()
-    assert consumers.broker.popping.waiters.total == 1
-    consumers.store("new")
-    await turns()
-    assert first.replies == []
-    assert second.bodies == ["new"]
-
-
 async def test_a_receive_cancelled_after_the_message_came_leaves_it_to_another(consumers: Consumers) -> None:
     consumers.receive()
     first, second = consumers.receive(), consumers.receive()
