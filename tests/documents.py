@@ -27,6 +27,10 @@ ADDRESS = "127.0.0.1:9876"
 ADMIN = "127.0.0.1:8080"
 FREE_PORTS = "--port 0 --namesrv-port 0"
 ANYTHING = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+PROGRAM_AND_OUTPUT = re.compile(
+    r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL
+)
+NEXT_BLOCK = "-- next block"
 END_SECONDS = 10
 
 
@@ -46,6 +50,10 @@ def commands(document: Path) -> Iterator[tuple[str, str]]:
                 more = [line for line in lines[1:] if line.startswith(">")]
                 printed = "".join(lines[1 + len(more) :])
                 yield lines[0] + "".join(line[2:] or "\n" for line in more), printed
+
+
+def prints(expected: str, printed: str) -> bool:
+    return doctest.OutputChecker().check_output(expected, printed, ANYTHING)
 
 
 def named_files(document: Path) -> dict[str, str]:
@@ -108,6 +116,26 @@ class Terminal:
         )
         assert ran.returncode == 0, f"$ {command}\n{ran.stdout}{ran.stderr}"
         return ran.stdout.replace(self.address, ADDRESS).replace(self._admin, ADMIN)
+
+    def check(self, command: str, expected: str) -> None:
+        """Run it: it prints what the document shows."""
+        printed = self.run(command)
+        assert prints(expected, printed), f"$ {command}\n{printed}"
+
+    def check_programs(self, *documents: Path) -> None:
+        """All Python blocks are one program; a text block directly after one is its output."""
+        examples = [
+            example
+            for document in documents
+            for example in PROGRAM_AND_OUTPUT.findall(document.read_text(encoding="utf-8"))
+        ]
+        assert len(examples) == sum(len(blocks(document, "python")) for document in documents)
+        programs = (program.replace(ADDRESS, self.address) for program, _ in examples)
+        program = f"\nprint({NEXT_BLOCK!r})\n".join(programs)
+        (self.folder / "examples.py").write_text(program, encoding="utf-8")
+        printed = self.run(".venv/bin/python examples.py").split(f"{NEXT_BLOCK}\n")
+        for (text, expected), output in zip(examples, printed, strict=True):
+            assert not expected or prints(expected, output), f"{text}\n{output}"
 
     def _serve(self, command: str) -> str:
         self.end_server()

@@ -5,7 +5,6 @@
 
 import ast
 import asyncio
-import doctest
 import inspect
 import re
 import runpy
@@ -30,7 +29,6 @@ from pocketmq.testing.behave.scenario import read_scenario
 
 from documents import (
     ADDRESS,
-    ANYTHING,
     END_SECONDS,
     FENCE,
     ROOT,
@@ -39,6 +37,7 @@ from documents import (
     check_named_tests,
     commands,
     named_files,
+    prints,
     rows,
     section,
 )
@@ -87,15 +86,12 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 def test_commands_print_what_the_document_shows(name: str, terminal: Terminal) -> None:
     if name == "docs/tutorial-data.md":
         pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
-    checker = doctest.OutputChecker()
     for file, text in named_files(ROOT / name).items():
         (terminal.folder / file).write_text(text, encoding="utf-8")
     for command, expected in commands(ROOT / name):
         if command.strip() in ("make test", "make test-all"):
             continue
-        printed = terminal.run(command)
-        shown = f"$ {command}shown:\n{expected}printed:\n{printed}"
-        assert checker.check_output(expected, printed, ANYTHING), shown
+        terminal.check(command, expected)
 
 
 @pytest.mark.parametrize("name", TUTORIALS)
@@ -124,7 +120,7 @@ def test_admin_example_runs_and_prints_what_the_document_shows(terminal: Termina
     program = blocks(document, "python")[0].replace(ADDRESS, terminal.address)
     (terminal.folder / "example.py").write_text(program, encoding="utf-8")
     printed = terminal.run(".venv/bin/python example.py")
-    assert doctest.OutputChecker().check_output(blocks(document, "text")[0], printed, ANYTHING), printed
+    assert prints(blocks(document, "text")[0], printed), printed
 
 
 def test_no_command_hides_in_a_block_that_is_not_run() -> None:
