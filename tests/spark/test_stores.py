@@ -68,11 +68,6 @@ def test_queues_point_at_the_messages(spark: SparkSession, store: Path) -> None:
     assert sorted(entries.drop("tagsCode").collect()) == sorted(wanted.collect())
 
 
-def test_a_folder_that_is_not_a_store_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="a store has commitlog and consumequeue in it"):
-        spark.read.format("rocketmq-store").load(str(tmp_path)).collect()
-
-
 def test_a_small_store_has_as_many_tasks_as_the_session_runs_at_once(
     spark: SparkSession, store: Path
 ) -> None:

@@ -161,9 +161,3 @@ def test_errors_are_sentences(read: Reads, topic: str, options: dict[str, Any], 
     schema = options.pop("schema", None)
     with pytest.raises(Exception, match=message):
         read(options.pop("subscribe", topic), schema, retryTimeoutMs="500", **options).collect()
-
-
-def test_an_unreachable_broker_is_an_error_after_the_retries(spark: SparkSession) -> None:
-    frame = spark.read.format("rocketmq").option(ADDRESS, "127.0.0.1:1").option("subscribe", "T")
-    with pytest.raises(Exception, match="given up after 300 ms"):
-        frame.option("retryTimeoutMs", "300").load().collect()
