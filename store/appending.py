@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from pocketmq.core.properties import BUCKETS, stored_text
-from pocketmq.core.records import Head, Message, Packed, Stop
+from pocketmq.core.records import Message, Packed, Stop
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.batch import BatchElement, decode_batch, encode_batch
 from pocketmq.protocol.message.record import MAX_PROPERTIES_BYTES
@@ -49,6 +49,7 @@ class Appending:
             dispatcher.delays_ms,
             may_write_v2=config.auto_message_version_on_topic_len,
         )
+        self.head = self._heads.find
         self._dispatcher = dispatcher
         self._admission = admission
         self._has_light_queues = config.has_light_queues
@@ -59,15 +60,11 @@ class Appending:
         )
         self.dispatches_at_once = not self._waits_for_disk
         self._deferred = DeferredDispatch(dispatcher)
+        self.forget_deferred = self._deferred.clear
+        """What waits for the disk is read from the log then: its queues are being deleted."""
         self.statistics = PutStatistics()
         self.after_append: Callable[[], None] | None = None
         """Called after each append, if set."""
-
-    def head(
-        self, topic: str, flag: int, sys_flag: int, born_host: bytes, store_host: bytes, reconsume_times: int
-    ) -> Head:
-        """What messages with these fields share. Raises RefusedError for a topic or host that no record can hold."""
-        return self._heads.find(topic, flag, sys_flag, born_host, store_host, reconsume_times)
 
     def pack_message(self, message: NewMessage) -> Message:
         """The message as `append_all` wants it. Raises RefusedError for a topic or host that no record can hold."""
@@ -274,10 +271,6 @@ class Appending:
             self._pause(error)
             return False
         return True
-
-    def forget_deferred(self) -> None:
-        """Read what waits for the disk from the log: its queues are being deleted."""
-        self._deferred.clear()
 
     def _pause(self, error: Exception) -> None:
         self._admission.pause(error)

@@ -360,11 +360,6 @@ class MessageStore:
     # Numbers for runtime information
 
     @property
-    def accepting(self) -> bool:
-        """Whether appends are accepted: open, a master, and with room on disk."""
-        return self.admission.accepting
-
-    @property
     def log_start(self) -> int:
         return self.log.start
 

@@ -27,10 +27,6 @@ class ReplicatedLog:
     def end(self) -> int:
         return self._log.end
 
-    @property
-    def start(self) -> int:
-        return self._log.start
-
     def first_position(self, reported: int) -> int:
         """Where copying begins to a slave whose log ends at `reported`: there, or for an empty slave (0) at the start
         of the newest file."""

@@ -156,7 +156,7 @@ def test_slave_and_closed_stores_refuse_messages(open_store, put, new_message):
     store = open_store(broker_role="SLAVE")
     assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
     assert append_batch(store, [new_message()]).refusal is PutStatus.SERVICE_NOT_AVAILABLE
-    assert not store.accepting
+    assert not store.admission.accepting
     store.close()
     store.close()
     assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE

@@ -134,7 +134,7 @@ def test_a_fuller_disk_deletes_more_and_finally_refuses_messages(
     age(store, clock, 1)
     retention = Retention(config, store, clock, FakeDisks(ratio))
     assert retention.run() == young
-    assert store.accepting == takes
+    assert store.admission.accepting == takes
     if not young:
         age(store, clock, 100, count=2)
         assert retention.run() == expired
@@ -148,18 +148,18 @@ def test_messages_are_accepted_again_at_the_level_of_the_line(config, store, clo
     disks = FakeDisks(0.91)
     retention = Retention(config, store, clock, disks)
     retention.run()
-    assert not store.accepting
+    assert not store.admission.accepting
     for ratio, takes in ((0.90, at_90), (0.86, at_86), (0.85, True)):
         disks.ratio = ratio
         retention.run()
-        assert store.accepting == takes, ratio
+        assert store.admission.accepting == takes, ratio
 
 
 def test_the_queues_disk_counts_too(config, store, clock):
     (Path(config.store_path_root_dir) / "consumequeue").mkdir(exist_ok=True)
     retention = Retention(config, store, clock, FakeDisks(commitlog=0.1, consumequeue=0.95))
     assert retention.run() > 0
-    assert not store.accepting
+    assert not store.admission.accepting
 
 
 def test_no_file_is_deleted_before_its_time_if_that_is_forbidden(config, store, clock):
@@ -167,7 +167,7 @@ def test_no_file_is_deleted_before_its_time_if_that_is_forbidden(config, store, 
     age(store, clock, 1)
     retention = Retention(config, store, clock, FakeDisks(0.99))
     assert retention.run() == 0
-    assert not store.accepting
+    assert not store.admission.accepting
 
 
 def test_levels_are_settings_of_five_x_within_bounds(config, store, clock):
@@ -178,7 +178,7 @@ def test_levels_are_settings_of_five_x_within_bounds(config, store, clock):
     assert Retention(config, store, clock, disks).run() > 0, "the least forcible level is 30"
     disks.ratio = 0.91
     Retention(config, store, clock, disks).run()
-    assert not store.accepting, "the highest warning level is 90"
+    assert not store.admission.accepting, "the highest warning level is 90"
 
 
 def test_a_full_disk_deletes_ten_files_a_round_and_views_of_them_stay_readable(config, clock, tmp_path):

@@ -110,7 +110,7 @@ def test_store_refuses_messages_once_the_disk_has_failed(open_store, put, clock,
         store.flush_pass()
     disk.broken = False
     assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
-    assert not store.accepting
+    assert not store.admission.accepting
     assert "Input/output error" in store.admission.disk_failure
     clock.advance(RETRY_MS)
     assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE, "no room on disk may pass, this does not"

@@ -76,11 +76,11 @@ def test_no_part_of_a_refused_message_is_stored_and_the_store_accepts_more_once_
     assert (store.log_end, len(bodies(store))) == (end, stored + 1)
     disk.free_bytes = 1 << 30
     assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE, "it does not look every time"
-    assert not store.accepting
+    assert not store.admission.accepting
     clock.advance(RETRY_MS)
     result = put(store, body=b"y" * 100_000)
     assert (result.status, result.queue_offset) == (PutStatus.PUT_OK, stored + 1)
-    assert store.accepting
+    assert store.admission.accepting
 
 
 def test_full_disk_is_checked_once_a_second_however_many_messages_arrive(
