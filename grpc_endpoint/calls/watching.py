@@ -77,6 +77,8 @@ class WatchedClient:
         self._watching = watching
         self._owner = owner
         self.loop: asyncio.AbstractEventLoop = owner.loop
+        self.wrap_transport, self.close, self.abort = owner.wrap_transport, owner.close, owner.abort
+        self.pause_writing, self.resume_writing = owner.pause_writing, owner.resume_writing
         self.peer = owner.peer
         self.client_id = client_id
         self._language = language
@@ -195,21 +197,6 @@ class WatchedClient:
         found = self._commands.pop(id(command), None)
         if found is not None:
             found[1]()
-
-    def wrap_transport(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
-        self._owner.wrap_transport(wrap)
-
-    def pause_writing(self) -> None:
-        self._owner.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._owner.resume_writing()
-
-    def close(self) -> None:
-        self._owner.close()
-
-    def abort(self) -> None:
-        self._owner.abort()
 
 
 class Watching(SideServer):

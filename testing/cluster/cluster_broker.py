@@ -60,7 +60,7 @@ class ClusterBroker(Member):
         such a port. `TestingError` for a slave, which has none."""
         if self.broker_id:
             raise TestingError(f"{self.name} is a slave and has no gRPC port: use {self.broker_name}")
-        self._context.run(self._context.serve_grpc())
+        self._context.thread.run(self._context.serve_grpc())
         return self._grpc.address
 
     @property
@@ -79,7 +79,7 @@ class ClusterBroker(Member):
     def kill(self) -> None:
         """End as after kill -9: connections are reset, no peer is notified, nothing is saved. What was acknowledged
         is kept: the next start recovers it. Does nothing if it is stopped."""
-        self._context.run(self._kill_here())
+        self._context.thread.run(self._kill_here())
 
     def hide(self) -> None:
         """Routes do not name it any more; connections stay. The same as `faults.hide_broker`."""
@@ -105,7 +105,7 @@ class ClusterBroker(Member):
             if self._node is not None:
                 self._slow_down(self._node)
 
-        self._context.run(change())
+        self._context.thread.run(change())
 
     # -- on the cluster's loop
 

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.errors import StartError
@@ -20,11 +20,9 @@ from ..server.settings import Value, broker_config
 from ..time.virtual_time import VirtualTime
 from ..time.virtual_timers import VirtualTimers
 
-ResultT = TypeVar("ResultT")
-
 
 class ClusterContext:
-    """From the first start of a cluster to its end. But for `run`, everything is used on the thread's loop."""
+    """From the first start of a cluster to its end. But for `thread`, everything is used on the thread's loop."""
 
     def __init__(self, thread: LoopThread, settings: Mapping[str, Value], seed: int | None) -> None:
         self.settings: Final = settings
@@ -47,10 +45,7 @@ class ClusterContext:
         """Wait until the name servers that cannot reach a broker have forgotten it."""
         self.serve_grpc: Callable[[], Coroutine[Any, Any, None]]
         """Give every master a gRPC port. Set by the cluster, like those above."""
-        self._thread = thread
-
-    def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        return self._thread.run(work)
+        self.thread: Final = thread
 
     def name_servers_of(self, member: str) -> str:
         """The name servers that a member reaches, joined by `;`."""
@@ -126,14 +121,14 @@ class Member:
 
     def stop(self) -> None:
         """Stop cleanly: unregister, answer held requests, close the connections, save. Nothing if it is stopped."""
-        self._context.run(self.stop_here())
+        self._context.thread.run(self.stop_here())
 
     def start(self) -> None:
         """Start again on the same port and files; returns once the name servers have what reaches them in their routes.
 
         `StartError` if it runs already, or if it cannot start.
         """
-        self._context.run(self._start_and_settle())
+        self._context.thread.run(self._start_and_settle())
 
     async def _start_and_settle(self) -> None:
         await self.start_here()

@@ -66,6 +66,9 @@ class Exchange:
         body: ReplyBody = None,
     ) -> None:
         self._watcher = watcher
+        self.random = watcher.random
+        self.later = watcher.call_later
+        """Calls a function after so many seconds of the server's clock."""
         self.request = request
         self._connection = connection
         self._known = known
@@ -75,10 +78,6 @@ class Exchange:
 
     def is_on(self, connection: Watched) -> bool:
         return self._connection is connection
-
-    @property
-    def random(self) -> Random:
-        return self._watcher.random
 
     def handle(self) -> None:
         """Let the broker handle the request after all."""
@@ -108,10 +107,6 @@ class Exchange:
         """Send the client a request that was held back, or send it once more."""
         if not self._connection.closed:
             self._connection.write(self._command, self._body or None)
-
-    def later(self, seconds: float, function: Callable[[], None]) -> None:
-        """Call the function after so many seconds of the server's clock."""
-        self._watcher.call_later(seconds, function)
 
     def forget(self) -> None:
         """No reply will be sent."""

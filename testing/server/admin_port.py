@@ -34,6 +34,7 @@ class RulesAsJson:
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
+        self.remove, self.clear = faults.remove, faults.clear
 
     def each(self, after: int) -> Iterator[dict[str, Any]]:
         rules = sorted(self._faults.rules, key=lambda rule: rule.id)
@@ -46,12 +47,6 @@ class RulesAsJson:
         if len(self._faults.rules) >= MAX_RULES:
             raise WrongValueError(f"there are {MAX_RULES} rules already: remove some", [MAX_RULES])
         return add_rule(self._faults, words).as_json()
-
-    def remove(self, rule_id: int) -> bool:
-        return self._faults.remove(rule_id)
-
-    def clear(self) -> None:
-        self._faults.clear()
 
 
 class SnapshotsOfNode:

@@ -1,8 +1,7 @@
 """The embedded server as a source, where views and waits look: looks into the parts of its broker, on its loop."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, Final, Literal, TypeVar
+from typing import Final, Literal
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.first_position.verdict import explain
@@ -23,7 +22,6 @@ from .values import HeldPull, Lock, QueueEnds, StoredMessage, stored_message
 
 ASK_SECONDS: Final = 1.0
 """How long a member may take to answer 307."""
-ResultT = TypeVar("ResultT")
 
 
 class EmbeddedSource:
@@ -36,6 +34,7 @@ class EmbeddedSource:
 
     def __init__(self, server: EmbeddedServer) -> None:
         self._server = server
+        self.run, self.run_async = server.run, server.run_async
 
     @property
     def emulate(self) -> Literal[4, 5]:
@@ -44,12 +43,6 @@ class EmbeddedSource:
     @property
     def _broker(self) -> Broker:
         return self._server.broker
-
-    def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        return self._server.run(work)
-
-    async def run_async(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        return await self._server.run_async(work)
 
     # -- looking
 

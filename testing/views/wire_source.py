@@ -8,8 +8,8 @@ import asyncio
 import itertools
 import os
 import time
-from collections.abc import AsyncIterator, Coroutine
-from typing import Any, Final, Literal, TypeVar
+from collections.abc import AsyncIterator
+from typing import Final, Literal
 
 from pocketmq.client import (
     AdminClient,
@@ -45,7 +45,6 @@ ROUTE_LOOKS: Final = 100
 _TOOLS_GROUP: Final = "TOOLS_CONSUMER"
 _ALL: Final = SubscriptionData(sub_string=SUBSCRIBE_ALL)
 _numbers: Final = itertools.count(1)
-ResultT = TypeVar("ResultT")
 
 
 class WireAdmin(AdminClient):
@@ -70,6 +69,7 @@ class WireSource:
     def __init__(self, namesrv_addr: str) -> None:
         self.namesrv_addr = namesrv_addr
         self._thread = LoopThread("pocketmq-noproc", "the test has ended")
+        self.run, self.run_async = self._thread.run, self._thread.run_async
         self._admin: WireAdmin | None = None
         self._topics: list[str] = []
         self._groups: list[str] = []
@@ -111,12 +111,6 @@ class WireSource:
         await admin.start()
         self._admin = admin
         await admin.cluster_info()
-
-    def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        return self._thread.run(work)
-
-    async def run_async(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        return await self._thread.run_async(work)
 
     @property
     def admin(self) -> WireAdmin:
