@@ -21,7 +21,7 @@ from .admission import Admission
 from .clock import Clock
 from .config import StoreConfig
 from .errors import StoreError
-from .log.record_heads import RecordHeads
+from .log.record_heads import record_heads
 from .lookup.deferred_dispatch import DeferredDispatch
 from .lookup.light_queues import have_room_for, number_light_queues
 from .lookup.log_dispatch import StoreParts
@@ -44,12 +44,11 @@ class Appending:
         self._now_ms = clock.now_ms
         self._log, self._queues, index, dispatcher, self._log_dispatch = parts
         self._topics = self._queues.topics
-        self._heads = RecordHeads(
+        self.head = record_heads(
             index.key_starts,
             dispatcher.delays_ms,
             may_write_v2=config.auto_message_version_on_topic_len,
         )
-        self.head = self._heads.find
         self._dispatcher = dispatcher
         self._admission = admission
         self._has_light_queues = config.has_light_queues
@@ -68,7 +67,7 @@ class Appending:
 
     def pack_message(self, message: NewMessage) -> Message:
         """The message as `append_all` wants it. Raises RefusedError for a topic or host that no record can hold."""
-        head = self._heads.find(
+        head = self.head(
             message.topic,
             message.flag,
             message.sys_flag,

@@ -17,7 +17,6 @@ import gc
 import logging
 import time
 from collections.abc import Iterator
-from functools import partial
 from itertools import islice, takewhile
 
 import msgspec
@@ -112,7 +111,8 @@ class Recovery:
             self._log.prepare_first()
             return RecoveryReport(clean, intact, 0, 0, 0, 0, 0, 0)
         rebuild_queues_from = restore_ends(self._queues, self._log.start)
-        rebuild_from = _lower(rebuild_index_from, rebuild_queues_from)
+        begins = (rebuild_index_from, rebuild_queues_from)
+        rebuild_from = min((begin for begin in begins if begin is not None), default=None)
         queues_end = self._queues.records_end()
         marked = self._checkpoint.logics_physical_offset if marks_are_ours else 0
         self._known_end = max(queues_end, marked) if intact else marked
@@ -246,7 +246,8 @@ class Recovery:
         """Walk to the first place in a file without a record; (that byte, start of the last valid record)."""
         records: Iterator[LoggedRecord] = scan_records(file.view, at, file.size, check_crc=self._check_crc)
         if self._verify_prop_crc:
-            records = takewhile(partial(_has_crc_property, file.view), records)
+            view = file.view
+            records = takewhile(lambda one: has_valid_crc_property(view[one[0] : one[0] + one[1]]), records)
         while piece := list(islice(records, RECORDS_AT_ONCE)):
             lacking = self._lacking(piece, file.base, dispatch_from)
             self._log_dispatch.add_all(lacking, file.base)
@@ -349,15 +350,3 @@ class Recovery:
                 for begin, stop in file.written_ranges(end - file.base):
                     self._lost.keep(file.base + begin, file.view[begin:stop])
         logger.warning("what was behind position %d is kept in %s", end, self._lost.folder)
-
-
-def _has_crc_property(view: memoryview, record: LoggedRecord) -> bool:
-    at, size = record[0], record[1]
-    return has_valid_crc_property(view[at : at + size])
-
-
-def _lower(first: int | None, second: int | None) -> int | None:
-    """The lower of two positions; None counts as missing."""
-    if first is None or second is None:
-        return first if second is None else second
-    return min(first, second)

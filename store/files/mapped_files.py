@@ -106,18 +106,7 @@ class MappedFiles(Sequence[MappedFile]):
                 raise FileSizeError(
                     f"{self.directory / name} is {length} bytes long; the configured size is {self.file_bytes}"
                 )
-            self._add_loaded(
-                MappedFile(
-                    self.directory,
-                    name,
-                    int(name),
-                    self.file_bytes,
-                    self._step_bytes,
-                    self._maps,
-                    exists=True,
-                ),
-                may_lack_files=may_lack_files,
-            )
+            self._add_loaded(self._file(name, exists=True), may_lack_files=may_lack_files)
 
     def _add_loaded(self, file: MappedFile, *, may_lack_files: bool) -> None:
         file.written = self.file_bytes
@@ -189,7 +178,9 @@ class MappedFiles(Sequence[MappedFile]):
         full, too many open files); then no file was made."""
         self._make_directory()
         with self._making:
-            file = self._take_prepared(base) or self._new_file(base)
+            file, self._prepared = self._prepared, None
+            if file is None or file.base != base:
+                file = self._file(layout.file_name(base))
             try:
                 file.reserve(room_bytes)
             except StoreError:
@@ -204,20 +195,17 @@ class MappedFiles(Sequence[MappedFile]):
         except OSError as error:
             raise system_error("make", self.directory, error) from error
 
-    def _new_file(self, base: int, *, evicts: bool = True) -> MappedFile:
+    def _file(self, name: str, *, exists: bool = False, evicts: bool = True) -> MappedFile:
         return MappedFile(
             self.directory,
-            layout.file_name(base),
-            base,
+            name,
+            int(name),
             self.file_bytes,
             self._step_bytes,
             self._maps,
+            exists=exists,
             evicts=evicts,
         )
-
-    def _take_prepared(self, base: int) -> MappedFile | None:
-        file, self._prepared = self._prepared, None
-        return file if file is not None and file.base == base else None
 
     def prepare_next(self) -> None:
         """Make the next file once the last one is half full, so that no append waits for the disk.
@@ -240,7 +228,7 @@ class MappedFiles(Sequence[MappedFile]):
     def _prepare(self, base: int) -> None:
         if self._prepared is not None and self._prepared.base == base:
             return
-        file = self._new_file(base, evicts=False)
+        file = self._file(layout.file_name(base), evicts=False)
         try:
             file.reserve(1)
         except StoreError:

@@ -6,6 +6,7 @@ MessageExtEncoder.
 
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from pocketmq.core.records import Head
@@ -30,32 +31,20 @@ HashStarts = Callable[[str], tuple[int, int]]
 """topic -> Java's hashes of the texts before a key and before tags in the index; -1 for what is not indexed"""
 
 
-class RecordHeads:
-    """The heads in use, at most 4,096. Owner: the event-loop thread."""
+FindHead = Callable[[str, int, int, bytes, bytes, int], Head]
+"""(topic, flag, sysFlag, born host, store host, reconsume times) -> what such messages share. Raises RefusedError for a
+topic or host that no record can hold."""
 
-    def __init__(self, hash_starts: HashStarts, delays_ms: tuple[int, ...], *, may_write_v2: bool) -> None:
-        """`delays_ms`: of the levels from 1 on. `may_write_v2`: autoMessageVersionOnTopicLen."""
-        self._hash_starts = hash_starts
-        self._delays_ms = delays_ms
-        self._may_write_v2 = may_write_v2
-        self._heads: dict[tuple[str, int, int, bytes, bytes, int], Head] = {}
 
+def record_heads(hash_starts: HashStarts, delays_ms: tuple[int, ...], *, may_write_v2: bool) -> FindHead:
+    """Finds heads, and keeps those in use. `delays_ms`: of the levels from 1 on. `may_write_v2`:
+    autoMessageVersionOnTopicLen."""
+
+    @lru_cache(_MAX_HEADS)
     def find(
-        self, topic: str, flag: int, sys_flag: int, born_host: bytes, store_host: bytes, reconsume_times: int
+        topic: str, flag: int, sys_flag: int, born_host: bytes, store_host: bytes, reconsume_times: int
     ) -> Head:
-        """The head of such messages. Raises RefusedError for a topic or host that no record can hold."""
-        key = topic, flag, sys_flag, born_host, store_host, reconsume_times
-        head = self._heads.get(key)
-        if head is None:
-            if len(self._heads) >= _MAX_HEADS:
-                self._heads.clear()
-            head = self._heads[key] = self._make(*key)
-        return head
-
-    def _make(
-        self, topic: str, flag: int, sys_flag: int, born_host: bytes, store_host: bytes, reconsume_times: int
-    ) -> Head:
-        magic, topic_bytes = self._topic(topic)
+        magic, topic_bytes = _topic(topic, may_write_v2=may_write_v2)
         try:
             sys_flag = sys_flag_for_hosts(sys_flag, born_host, store_host)
             constants = _CONSTANTS.pack(magic, flag, sys_flag)
@@ -63,7 +52,7 @@ class RecordHeads:
         except (RecordError, struct.error) as error:
             raise RefusedError(PutStatus.MESSAGE_ILLEGAL, str(error)) from error
         is_rollback = sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK
-        keys_start, tags_start = (-1, -1) if is_rollback else self._hash_starts(topic)
+        keys_start, tags_start = (-1, -1) if is_rollback else hash_starts(topic)
         return Head(
             constants,
             born_host,
@@ -73,18 +62,21 @@ class RecordHeads:
             tags_start,
             topic,
             is_queued(sys_flag),
-            self._delays_ms if topic == SCHEDULE_TOPIC else (),
+            delays_ms if topic == SCHEDULE_TOPIC else (),
         )
 
-    def _topic(self, topic: str) -> tuple[int, bytes]:
-        """Magic, and a topic with its length before it."""
-        data = topic.encode()
-        limit = _MAX_TOPIC_BYTES if topic.startswith(RETRY_PREFIX) else MAX_TOPIC_BYTES_V1
-        if not data or len(data) > limit:
-            raise RefusedError(PutStatus.MESSAGE_ILLEGAL, f"topic of {len(data)} bytes: {topic!r}")
-        if len(topic) > MAX_TOPIC_BYTES_V1 and self._may_write_v2:
-            return MAGIC_V2, len(data).to_bytes(2, "big") + data
-        if len(data) > MAX_TOPIC_BYTES_V1:
-            # Few characters, many bytes: V1 by the official rule, whose signed length byte no reader gets right.
-            raise RefusedError(PutStatus.MESSAGE_ILLEGAL, f"topic of {len(data)} bytes: {topic!r}")
-        return MAGIC_V1, len(data).to_bytes(1, "big") + data
+    return find
+
+
+def _topic(topic: str, *, may_write_v2: bool) -> tuple[int, bytes]:
+    """Magic, and a topic with its length before it."""
+    data = topic.encode()
+    limit = _MAX_TOPIC_BYTES if topic.startswith(RETRY_PREFIX) else MAX_TOPIC_BYTES_V1
+    if not data or len(data) > limit:
+        raise RefusedError(PutStatus.MESSAGE_ILLEGAL, f"topic of {len(data)} bytes: {topic!r}")
+    if len(topic) > MAX_TOPIC_BYTES_V1 and may_write_v2:
+        return MAGIC_V2, len(data).to_bytes(2, "big") + data
+    if len(data) > MAX_TOPIC_BYTES_V1:
+        # Few characters, many bytes: V1 by the official rule, whose signed length byte no reader gets right.
+        raise RefusedError(PutStatus.MESSAGE_ILLEGAL, f"topic of {len(data)} bytes: {topic!r}")
+    return MAGIC_V1, len(data).to_bytes(1, "big") + data

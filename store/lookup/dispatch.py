@@ -8,6 +8,7 @@ event-loop thread.
 
 import logging
 from collections.abc import Callable
+from functools import lru_cache
 
 from pocketmq.core.plain_records import LoggedRecord
 from pocketmq.core.properties import read_properties
@@ -38,8 +39,13 @@ OnArrivals = Callable[[str, int, list[Arrival]], None]
 IsAwaited = Callable[[str, int], bool]
 """(topic, queue id)"""
 
-_MAX_CACHED_TAGS = 10_000
-_MAX_CACHED_TOPICS = 10_000
+_tags_code = lru_cache(10_000)(tags_code)
+
+
+@lru_cache(10_000)
+def topic_of(topic_bytes: bytes) -> str:
+    """The topic of a record; never raises."""
+    return topic_bytes.decode("utf-8", "replace")
 
 
 class Dispatcher:
@@ -63,8 +69,6 @@ class Dispatcher:
         self._has_light_queues = config.has_light_queues
         self.delays_ms = tuple(parse_delay_levels(config.message_delay_level).values())
         """Of the levels from 1 on."""
-        self._tag_codes: dict[str, int] = {}
-        self._topics: dict[bytes, str] = {}
         self.position = 0
         """Every record before this log position is in its queue and in the index."""
         self.newest_timestamp = 0
@@ -122,7 +126,7 @@ class Dispatcher:
             if due_ms is not None:
                 return due_ms
         tags = properties.get(TAGS)
-        return (self._tag_codes.get(tags) or self._tag_code(tags)) if tags else 0
+        return _tags_code(tags) if tags else 0
 
     def dispatch_record(self, record: LoggedRecord, position: int) -> None:
         """Dispatch a record read back from a log position.
@@ -130,7 +134,7 @@ class Dispatcher:
         A damaged record with an impossible place gets into no queue; the records behind it are dispatched all the same.
         """
         _, size, queue_id, queue_offset, sys_flag, store_timestamp, topic_bytes, text = record
-        topic = self.topic_of(topic_bytes)
+        topic = topic_of(topic_bytes)
         in_queue = is_queued(sys_flag)
         if in_queue and not is_possible_place(topic, queue_id, queue_offset):
             logger.error(
@@ -154,22 +158,6 @@ class Dispatcher:
         self.newest_timestamp = store_timestamp
         if in_queue:
             self.announce(topic, queue_id, [(queue_offset, code, text, position, size)])
-
-    def topic_of(self, topic_bytes: bytes) -> str:
-        """The topic of a record, decoded once; never raises."""
-        topic = self._topics.get(topic_bytes)
-        if topic is None:
-            if len(self._topics) >= _MAX_CACHED_TOPICS:
-                self._topics.clear()
-            topic = self._topics[topic_bytes] = topic_bytes.decode("utf-8", "replace")
-        return topic
-
-    def _tag_code(self, tags: str) -> int:
-        code = tags_code(tags)
-        if len(self._tag_codes) >= _MAX_CACHED_TAGS:
-            self._tag_codes.clear()
-        self._tag_codes[tags] = code
-        return code
 
     def _dispatch_to_light_queues(
         self, topic: str, properties: dict[str, str], position: int, size: int, code: int

@@ -21,7 +21,7 @@ from ..config import StoreConfig
 from ..log.commit_log import CommitLog
 from ..log.record_scan import scan_records
 from .consume_queue import ConsumeQueue
-from .dispatch import Arrival, Dispatcher
+from .dispatch import Arrival, Dispatcher, topic_of
 from .index_file import IndexEntry
 from .key_index import KeyIndex
 from .queue_table import QueueTable, is_possible_place
@@ -157,7 +157,7 @@ class LogDispatch:
                         arrival = queue_offset, code, text, position, size
                         self._arrivals.append(((topic, queue_id), arrival))
             else:
-                topic = dispatcher.topic_of(topic_bytes)
+                topic = topic_of(topic_bytes)
             if indexes:
                 hashes = hashes_of(topic, properties, sys_flag)
                 if hashes is not None:
@@ -187,7 +187,7 @@ class LogDispatch:
 
     def _tail(self, topic_bytes: bytes, queue_id: int) -> _Tail | None:
         """None for a topic or queue id that only a damaged record can name."""
-        topic = self._dispatcher.topic_of(topic_bytes)
+        topic = topic_of(topic_bytes)
         if not is_possible_place(topic, queue_id, 0):
             return None
         tail = self._tails[topic_bytes, queue_id] = _Tail(self._queues.get_or_create(topic, queue_id))

@@ -182,7 +182,7 @@ class TimerStore:
             self._slots.clear()
         if slot is None:
             slot = Slot(due_ms, first, last, change)
-            self.wheel.put(slot)
+            self.wheel.put_all((slot,))
             self._used.add(due_ms // self.precision_ms)
         else:
             slot = Slot(due_ms, slot.first, last, slot.count + change)

@@ -74,10 +74,6 @@ class TimerWheel:
         moment, first, last, count, _ = SLOT.unpack(data)
         return Slot(time_ms, first, last, count) if moment == time_ms // self._precision_ms else None
 
-    def put(self, slot: Slot) -> None:
-        """Write the slot of a moment. Raises StoreError."""
-        self.put_all((slot,))
-
     def put_all(self, slots: Iterable[Slot]) -> None:
         """Write the slots of several moments; those that lie side by side in one piece. Raises StoreError."""
         begin, end, pieces = -1, -1, list[bytes]()

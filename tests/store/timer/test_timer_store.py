@@ -4,6 +4,7 @@ import os
 import random
 import struct
 from array import array
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -296,11 +297,11 @@ def test_a_unit_is_taken_back_if_the_disk_has_no_room_for_its_slot(
         timers.enqueue(NOW_MS + 2000)
     end = timers.timers.log.end
 
-    def full(wheel: TimerWheel, slot: Slot) -> None:
+    def full(wheel: TimerWheel, slots: Iterable[Slot]) -> None:
         raise DiskFullError("no space")
 
     with monkeypatch.context() as patch:
-        patch.setattr(TimerWheel, "put", full)
+        patch.setattr(TimerWheel, "put_all", full)
         with pytest.raises(DiskFullError):
             timers.timers.enqueue(NOW_MS + 1000, [(0, 300, "T", False)], NOW_MS)
     assert (timers.timers.log.end, timers.timers.waiting) == (end, 15)
