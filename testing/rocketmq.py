@@ -23,7 +23,7 @@ from .time.clock import ServerClock
 from .view_of_server import ServerView
 from .views.embedded_source import EmbeddedSource, held_pulls_of, queue_locks
 from .views.pending import delayed_messages, open_half_messages
-from .views.values import HeldPull, Listing, Lock, StoredMessage, listing
+from .views.values import HeldPull, Listing, Lock, StoredMessage
 
 
 class RocketMQ(ServerView):
@@ -64,22 +64,22 @@ class RocketMQ(ServerView):
     @property
     def locks(self) -> Listing[Lock]:
         """Queues that a member consumes in order, with its client id; expired locks are not listed."""
-        return listing(self.server.call(queue_locks, self.server.broker))
+        return Listing(self.server.call(queue_locks, self.server.broker))
 
     @property
     def held_pulls(self) -> Listing[HeldPull]:
         """Pulls that wait for the next message of a queue."""
-        return listing(self.server.call(held_pulls_of, self.server.broker))
+        return Listing(self.server.call(held_pulls_of, self.server.broker))
 
     @property
     def delayed(self) -> Listing[StoredMessage]:
         """Messages that wait for a delay level or a time, oldest first, under the topic they will go to."""
-        return listing(self.server.call(delayed_messages, self.server.broker))
+        return Listing(self.server.call(delayed_messages, self.server.broker))
 
     @property
     def half_messages(self) -> Listing[StoredMessage]:
         """Messages whose transaction has not ended, oldest first, under the topic they would go to."""
-        return listing(self.server.call(open_half_messages, self.server.broker))
+        return Listing(self.server.call(open_half_messages, self.server.broker))
 
     # -- state
 

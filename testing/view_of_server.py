@@ -25,7 +25,7 @@ from .state.load import (
     send_request,
     topic_of,
 )
-from .views.values import FirstPosition, Listing, Member, StoredMessage, listing, under_origin_topic
+from .views.values import FirstPosition, Listing, Member, StoredMessage, under_origin_topic
 from .views.waits import (
     WAIT_SECONDS,
     AsyncWaits,
@@ -163,7 +163,7 @@ class ServerView:
 
     def members(self, group: str) -> Listing[Member]:
         """The connected consumers of a group in the order in which they joined; empty if there are none."""
-        return listing(self._source.run(self._source.members(group)))
+        return Listing(self._source.run(self._source.members(group)))
 
     def subscriptions(self, group: str) -> dict[str, str]:
         """Topic to expression, as the last heartbeat of a member said; empty without members."""
@@ -172,12 +172,12 @@ class ServerView:
     def dead_letters(self, group: str) -> Listing[StoredMessage]:
         """Messages that a group gave up, oldest first, under the topic they were sent to."""
         found = self._source.run(self._source.messages(dlq_topic(group)))
-        return listing(map(under_origin_topic, found))
+        return Listing(map(under_origin_topic, found))
 
     def explain(self, group: str, topic: str) -> Listing[FirstPosition]:
         """Where the group starts to read each queue of a topic, and which rule decides. `TestingError` for an unknown
         topic."""
-        return listing(self._source.run(self._source.explain(group, topic)))
+        return Listing(self._source.run(self._source.explain(group, topic)))
 
     # -- waits
 

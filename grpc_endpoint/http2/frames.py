@@ -107,8 +107,7 @@ def check_first(data: bytes) -> None:
 
 
 def frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
-    size = len(payload)
-    return HEAD.pack(size >> 8, size & 0xFF, kind, flags, stream_id) + payload
+    return head(kind, flags, stream_id, len(payload)) + payload
 
 
 def head(kind: int, flags: int, stream_id: int, size: int) -> bytes:

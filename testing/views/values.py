@@ -4,7 +4,6 @@ A message is decoded from the record in the log: the body is decompressed and co
 first positions are the HTTP port's.
 """
 
-from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -79,7 +78,7 @@ def under_origin_topic(message: StoredMessage) -> StoredMessage:
     return message if origin is None else msgspec.structs.replace(message, topic=origin)
 
 
-__all__ = ("FirstPosition", "HeldPull", "Listing", "Lock", "Member", "listing")
+__all__ = ("FirstPosition", "HeldPull", "Listing", "Lock", "Member")
 
 ItemT = TypeVar("ItemT")
 QueueEnds = dict[int, tuple[int, int]]
@@ -111,7 +110,3 @@ class Listing(list[ItemT]):
         return Listing(
             item for item in self if all(getattr(item, name) == value for name, value in fields.items())
         )
-
-
-def listing(items: Iterable[ItemT]) -> Listing[ItemT]:
-    return Listing(items)
