@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from pocketmq.client.clock import wall_ms
 
 from .measures import Measures, measure
 from .scenario import Scenario
-from .stage import Stage, now_ms
+from .stage import Stage
 from .steps import play
 
 
@@ -103,7 +104,7 @@ def run_scenario(
     """Play one scenario; files of its programs go to `folder`. `ScenarioError` soon after `ended` is set."""
     with Stage(scenario, command, folder, ended) as stage:
         play(stage)
-        return measure(stage, now_ms())
+        return measure(stage, wall_ms())
 
 
 def _result(task: Future[Measures]) -> Measures:

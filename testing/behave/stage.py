@@ -25,10 +25,10 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Final, Self
 
 from pocketmq.client import SubscriptionGroupConfig
+from pocketmq.client.clock import wall_ms
 from pocketmq.protocol.message.topics import dlq_topic
 
 from ..cluster.cluster import RocketMQCluster
@@ -65,7 +65,7 @@ class Program:
         words = [_filled(word, values) for word in command]
         self._output: Final = output
         self._file: IO[bytes] = output.open("wb")
-        self.started_ms: Final = time.time_ns() // 1_000_000
+        self.started_ms: Final = wall_ms()
         self.end_ms: int | None = None
         """How long it took to end after it was asked to; None if it ended before."""
         self.was_killed = False
@@ -156,10 +156,6 @@ _FAILING: Final = 10
 _FIRST_FAILING: Final = 3
 
 
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 class Stage:
     """A context manager: everything ends with it. Owned by one thread, but for the feeding of messages."""
 
@@ -218,9 +214,7 @@ class Stage:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self.end_programs(self.programs)
         finally:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pocketmq.broker.errors import StartError
+from pocketmq.client.clock import wall_ms
 
 from ..errors import TestingError
 from ..faults.rule_json import add_rule
@@ -12,7 +13,7 @@ from . import scenario as words
 from .receives import PULLS
 from .scenario import AnyStep, ScenarioError
 from .sends import sends_of
-from .stage import GROUP, TOPIC, Stage, now_ms
+from .stage import GROUP, TOPIC, Stage
 
 _LOOK_SECONDS: Final = 0.05
 _TROUBLE: Final = (
@@ -35,7 +36,7 @@ def play(stage: Stage) -> None:
         _do(stage, step, f"before {number}")
     stage.start_programs(scenario.programs)
     if stage.began_ms is not None:
-        stage.began_ms = now_ms()  # it is trouble from the program's start on
+        stage.began_ms = wall_ms()  # it is trouble from the program's start on
     for number, step in enumerate(scenario.steps, 1):
         _do(stage, step, f"steps {number}")
 
@@ -44,10 +45,10 @@ def _do(stage: Stage, step: AnyStep, where: str) -> None:
     mends = isinstance(step, _MENDING) or (isinstance(step, words.Slow) and step.seconds == 0)
     try:
         if isinstance(step, _TROUBLE) and not mends:
-            stage.began_ms = stage.began_ms or now_ms()
+            stage.began_ms = stage.began_ms or wall_ms()
         _act(stage, step)
         if mends:
-            stage.mended_ms = now_ms()
+            stage.mended_ms = wall_ms()
     except (StartError, TestingError, TypeError) as error:
         raise ScenarioError(f"scenario {stage.scenario.name}: {where}: {_tag(step)}: {error}") from error
 
@@ -80,14 +81,14 @@ def _act(stage: Stage, step: AnyStep) -> None:
         case words.Replicate():
             cluster.wait_replicated(30.0)
         case words.StartProgram():
-            stage.joined_ms.append(now_ms())
+            stage.joined_ms.append(wall_ms())
             stage.start_programs(step.count)
         case words.EndProgram():
             running = [program for program in stage.programs if program.is_running]
-            stage.left_ms.append(now_ms())
+            stage.left_ms.append(wall_ms())
             stage.end_programs(running[-step.count :])
         case words.KillProgram():
-            stage.left_ms.append(now_ms())
+            stage.left_ms.append(wall_ms())
             stage.kill_programs(step.count)
 
 

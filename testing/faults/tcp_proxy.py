@@ -9,7 +9,6 @@ a direction are on their way: beyond that the proxy stops reading.
 
 import asyncio
 import logging
-from types import TracebackType
 from typing import Final, Self
 
 import msgspec
@@ -103,9 +102,7 @@ class TcpProxy:
     async def __aenter__(self) -> Self:
         return await self.start()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
 

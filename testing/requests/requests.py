@@ -16,7 +16,6 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Generator, Iterator
-from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack, cast
 
 from ..errors import WouldBlockError
@@ -54,9 +53,7 @@ class Follower:
         self._log.changed.append(self._news.set)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._log.changed.remove(self._news.set)
 
     async def next(self) -> list[LoggedRequest]:

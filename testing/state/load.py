@@ -15,7 +15,6 @@ over TCP, in order.
 
 import asyncio
 import itertools
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -25,6 +24,7 @@ from pocketmq.broker.errors import PeerError, Refusal
 from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.node import Node
 from pocketmq.client import SubscriptionGroupConfig, TopicConfig
+from pocketmq.client.clock import wall_ms
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, group_refusal, retry_topic, topic_refusal
@@ -298,7 +298,7 @@ def send_request(message: LoadedMessage, group: str, queue_id: int, unique_id: s
         default_topic_queue_nums=DEFAULT_QUEUES,
         queue_id=queue_id if message.queue_id is None else message.queue_id,
         sys_flag=0,
-        born_timestamp=time.time_ns() // 1_000_000,
+        born_timestamp=wall_ms(),
         flag=0,
         properties=encode_properties_text(properties),
         reconsume_times=0,

@@ -7,9 +7,8 @@ of the cluster. A topic on several brokers is refused, because queue ids would t
 import asyncio
 import itertools
 import os
-import time
 from collections.abc import AsyncIterator
-from typing import Final, Literal
+from typing import Final
 
 from pocketmq.client import (
     AdminClient,
@@ -20,6 +19,7 @@ from pocketmq.client import (
     SubscriptionGroupConfig,
     TopicConfig,
 )
+from pocketmq.client.clock import wall_ms
 from pocketmq.client.connections.connection import Connection
 from pocketmq.client.values.results import pull_status
 from pocketmq.console.values import FirstPosition, Member, first_position, member_of
@@ -65,6 +65,7 @@ class WireSource:
     """See `EmbeddedSource`. `start` and `stop` mirror each other."""
 
     look_seconds = 0.05
+    emulate: Final = 5
 
     def __init__(self, namesrv_addr: str) -> None:
         self.namesrv_addr = namesrv_addr
@@ -74,11 +75,7 @@ class WireSource:
         self._topics: list[str] = []
         self._groups: list[str] = []
         self._turn = itertools.count()
-        self._unique_ids = UniqueIdMaker(b"\x7f\0\0\1", os.getpid(), id(self), _now_ms)
-
-    @property
-    def emulate(self) -> Literal[4, 5]:
-        return 5
+        self._unique_ids = UniqueIdMaker(b"\x7f\0\0\1", os.getpid(), id(self), wall_ms)
 
     def start(self) -> None:
         """Connect. `TestingError` with one line if nobody answers."""
@@ -305,7 +302,3 @@ class WireSource:
         if not masters:
             raise TestingError(f"the name server at {self.namesrv_addr} knows no broker")
         return masters
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
