@@ -1,9 +1,4 @@
-"""Background tasks: start them with a name, keep them until they end, log what failed, cancel them all.
-
-Tasks          the tasks of one owner, which ends them
-SharedWork     one task for each key, for all who wait for its result
-BackPressure   how many sends may be under way, and how many bytes
-"""
+"""Background tasks: start them with a name, keep them until they end, log what failed, cancel them all."""
 
 import asyncio
 import functools

@@ -162,16 +162,6 @@ class AdminCalls(QueueReader):
 
     # -- which servers a call goes to
 
-    async def _targets(
-        self, *, address: str | None = None, cluster: str | None = None, with_slaves: bool = False
-    ) -> list[str]:
-        """The brokers of a `Place`, and if it is a cluster `with_slaves` its slaves too."""
-        if (address is None) == (cluster is None):
-            raise InvalidArgument("give either the address of a broker or the name of a cluster")
-        if address is not None:
-            return [address]
-        return await (self.broker_addresses if with_slaves else self.master_addresses)(cluster or "")
-
     async def _change(
         self,
         place: Place,
@@ -180,8 +170,15 @@ class AdminCalls(QueueReader):
         *,
         with_slaves: bool = False,
     ) -> list[str]:
-        """One broker of a place after the other gets the request; the brokers."""
-        targets = await self._targets(**place, with_slaves=with_slaves)
+        """One broker of a place after the other gets the request, and if it is a cluster `with_slaves` its slaves too;
+        the brokers."""
+        address, cluster = place.get("address"), place.get("cluster")
+        if (address is None) == (cluster is None):
+            raise InvalidArgument("give either the address of a broker or the name of a cluster")
+        if address is not None:
+            targets = [address]
+        else:
+            targets = await (self.broker_addresses if with_slaves else self.master_addresses)(cluster or "")
         for target in targets:
             await self._call(target, request, body)
         return targets

@@ -155,12 +155,10 @@ class OrderedDelivery:
         return lock
 
     async def stop(self, wait_ms: int) -> None:
-        """Start no more listener calls, wait so long for running ones, then cancel them."""
         self._stopped = True
         await self._tasks.finish(wait_ms, self.abandon)
 
     def abandon(self) -> None:
-        """Start no more listener calls, and cancel those that run, now."""
         self._stopped = True
         self._tasks.cancel()
         self._invoker.call.close()

@@ -78,13 +78,7 @@ class SendBack:
 
     async def _send_copy(self, message: MessageExt, max_times: int) -> bool:
         """Send a copy to the retry topic of the group; False if that failed."""
-        properties = retry_properties(
-            message.properties,
-            topic=self._namespace.wrap(message.topic),
-            message_id=message.message_id,
-            reconsume_times=message.reconsume_times,
-            max_reconsume_times=max_times,
-        )
+        properties = retry_properties(message, self._namespace.wrap(message.topic), max_times)
         copy = Message(retry_topic(self._group), message.body, flag=message.flag)
         try:
             sender = self._sender
@@ -107,36 +101,21 @@ def ordered_reconsume_limit(setting: int) -> int:
 
 
 FIRST_RETRY_DELAY_LEVEL: Final = 3
-"""10 s; each further try waits one level more."""
+"""10 s; each further try waits one level more, up to the broker's last one."""
 
 
-def retry_delay_level(reconsume_times: int) -> int:
-    """Delay level of the next try after this many; the broker caps it at its last level."""
-    return FIRST_RETRY_DELAY_LEVEL + reconsume_times
-
-
-def retry_properties(
-    properties: Mapping[str, str],
-    *,
-    topic: str,
-    message_id: str,
-    reconsume_times: int,
-    max_reconsume_times: int,
-) -> dict[str, str]:
-    """Properties of the message that goes to `%RETRY%group`; body and flag stay as they are.
-
-    `properties`, `topic`, `message_id` and `reconsume_times` are the failed message's. 4.9 ordered consumers write
-    the number of tries so far, not one more.
-    """
-    made = dict(properties)
+def retry_properties(message: MessageExt, topic: str, max_reconsume_times: int) -> dict[str, str]:
+    """Properties of the copy of a failed message of this topic that goes to `%RETRY%group`; body and flag stay as they
+    are. 4.9 ordered consumers write the number of tries so far, not one more."""
+    made = dict(message.properties)
     made.pop(names.TRAN_MSG, None)
     origin = made.get(names.ORIGIN_MESSAGE_ID, "")
     if not origin.strip():
-        made[names.ORIGIN_MESSAGE_ID] = message_id
+        made[names.ORIGIN_MESSAGE_ID] = message.message_id
     made[names.RETRY_TOPIC] = topic
-    made[names.RECONSUME_TIME] = str(reconsume_times + 1)
+    made[names.RECONSUME_TIME] = str(message.reconsume_times + 1)
     made[names.MAX_RECONSUME_TIMES] = str(max_reconsume_times)
-    made[names.DELAY] = str(retry_delay_level(reconsume_times))
+    made[names.DELAY] = str(FIRST_RETRY_DELAY_LEVEL + message.reconsume_times)
     return made
 
 

@@ -78,10 +78,8 @@ def keys_from_yaml(path: str | Path) -> tuple[str, str, str | None]:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidArgument(f"{path}: cannot be read: {error}") from error
-    except yaml.YAMLError:
-        raise InvalidArgument(
-            f"{path}: not YAML"
-        ) from None  # its own text would show the line with the secret
+    except yaml.YAMLError:  # its own text would show the line with the secret
+        raise InvalidArgument(f"{path}: not YAML") from None
     if not isinstance(content, dict):
         raise InvalidArgument(f"{path}: expected accessKey and secretKey")
     words = {name: content.get(name) for name in ("accessKey", "secretKey", "securityToken")}

@@ -58,7 +58,6 @@ class Heartbeats:
         self._fingerprints: dict[str, int] = {}
 
     def is_under_way(self, address: str) -> bool:
-        """A heartbeat to that address is under way."""
         return address in self._under_way.values()
 
     async def settled(self, address: str) -> None:

@@ -1,15 +1,8 @@
 """What the producers and consumers of one client id share: connections, routes, heartbeats, rebalancing.
 
 Clients with one instance name in one event loop get the same `ClientInstance`; by default the name is made unique, so
-each client has its own, as in Java. The first client starts it, the last one stops it:
-
-    get       the instance of a client id, new or in use
-    acquire   it must not end: a client is about to join, or uses it without a group
-    start     periodic work begins
-    release   the opposite of acquire
-    shutdown  ends everything, if no group is left and no reference
-
-Mirrors `MQClientInstance` and `MQClientManager`.
+each client has its own, as in Java. The first client starts it, the last one stops it. Mirrors `MQClientInstance` and
+`MQClientManager`.
 """
 
 import asyncio

@@ -26,10 +26,9 @@ from pocketmq.protocol.message.java_strings import java_hash
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..errors import SelectionFailed
-from ..settings.producer_settings import LATENCY_MAX_MS, NOT_AVAILABLE_DURATION_MS
+from ..settings.producer_settings import ProducerSettings
 
 ISOLATION_LATENCY_MS: Final = 10_000
-DETECT_INTERVAL_MS: Final = 2_000
 DETECTOR_PERIOD_MS: Final = 3_000
 """The detector looks every so often at which brokers are due."""
 
@@ -41,23 +40,11 @@ class _FaultItem(msgspec.Struct):
 
 
 class LatencyFaultTolerance:
-    """How the brokers of one producer behaved lately. Owned by the event loop.
+    """How the brokers of one producer behaved lately. Owned by the event loop."""
 
-    `latency_max_ms` ascending, `not_available_duration_ms` one for each.
-    """
-
-    def __init__(
-        self,
-        now_ms: Callable[[], int],
-        *,
-        latency_max_ms: Sequence[int] = LATENCY_MAX_MS,
-        not_available_duration_ms: Sequence[int] = NOT_AVAILABLE_DURATION_MS,
-        detect_interval_ms: int = DETECT_INTERVAL_MS,
-    ) -> None:
+    def __init__(self, now_ms: Callable[[], int], settings: ProducerSettings) -> None:
         self._now_ms = now_ms
-        self._latency_max_ms = tuple(latency_max_ms)
-        self._duration_ms = tuple(not_available_duration_ms)
-        self._detect_interval_ms = detect_interval_ms
+        self._settings = settings
         self._items: dict[str, _FaultItem] = {}
 
     def update(self, broker_name: str, latency_ms: int, *, isolate: bool, reachable: bool) -> None:
@@ -70,8 +57,8 @@ class LatencyFaultTolerance:
 
     def not_available_ms(self, latency_ms: int) -> int:
         """How long a broker with this latency is avoided."""
-        place = bisect_right(self._latency_max_ms, latency_ms)
-        return self._duration_ms[place - 1] if place else 0
+        place = bisect_right(self._settings.latency_max, latency_ms)
+        return self._settings.not_available_duration[place - 1] if place else 0
 
     def is_available(self, broker_name: str) -> bool:
         item = self._items.get(broker_name)
@@ -91,7 +78,7 @@ class LatencyFaultTolerance:
         due = []
         for name, item in self._items.items():
             if now_ms >= item.check_at_ms:
-                item.check_at_ms = now_ms + self._detect_interval_ms
+                item.check_at_ms = now_ms + self._settings.detect_interval
                 due.append(name)
         return due
 

@@ -59,9 +59,8 @@ class Requester(Producer):
             await sender.find_route(topic, due)
             with suppress(TimeoutError):  # the send will say so
                 async with asyncio.timeout_at(due):
-                    await (
-                        instance.heartbeats.send()
-                    )  # the broker must know this connection before it can push
+                    # The broker must know this connection before it can push.
+                    await instance.heartbeats.send()
         correlation_id = str(uuid.uuid4())
         queue = None if destination is None else await sender.queue_for(destination, message, due)
         properties = message.wire_properties() | {
@@ -99,7 +98,6 @@ class _AskingSender(Sender):
         """By correlation id."""
 
     def reply_arrived(self, correlation_id: str, reply: MessageExt) -> bool:
-        """A broker pushed a reply: whether a request waits for it."""
         future = self.waiting.get(correlation_id)
         if future is None or future.done():
             return False

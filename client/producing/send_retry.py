@@ -164,12 +164,7 @@ class SendOutcomes:
         self.faults: LatencyFaultTolerance | None = None
         """None without fault tolerance."""
         if settings.is_fault_tolerant:
-            self.faults = LatencyFaultTolerance(
-                steady_ms,
-                latency_max_ms=settings.latency_max,
-                not_available_duration_ms=settings.not_available_duration,
-                detect_interval_ms=settings.detect_interval,
-            )
+            self.faults = LatencyFaultTolerance(steady_ms, settings)
 
     def attempt_begins(self) -> int:
         """Now, for the fault table; 0 without one."""

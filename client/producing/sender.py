@@ -75,8 +75,8 @@ class Sender(GroupProducer):
         self.retry_response_codes: set[int] = {*settings.retry_response_codes}
         self.outcomes = SendOutcomes(instance, settings, self.namespace)
         self._turns: dict[str, QueueTurn] = {}
-        self._broker_turn = itertools.count(random.randrange(1 << 16))
         """Of the topics this group has sent to."""
+        self._broker_turn = itertools.count(random.randrange(1 << 16))
         self._lasting = {self.namespace.wrap(topic) for topic in settings.topics}
         making = OutgoingMaker(settings, self.namespace, instance.ids)
         self.prepare, self.prepare_batch = making.prepare, making.prepare_batch
@@ -292,7 +292,6 @@ class Sender(GroupProducer):
         return route
 
     def published_topics(self) -> list[str]:
-        """The topics whose routes are kept up to date."""
         return list(self._turns)
 
     def forget_unused_topics(self) -> None:

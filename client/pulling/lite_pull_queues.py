@@ -227,7 +227,6 @@ class _LitePullLoop(QueueLoop):
         self._assigned = assigned
 
     async def delay_before(self) -> int:
-        """0 to pull now; else try again after so many ms."""
         settings, assigned = self._queues.settings, self._assigned
         if assigned.paused:
             return SUSPENDED_DELAY_MS
@@ -246,7 +245,6 @@ class _LitePullLoop(QueueLoop):
         return 0
 
     async def ask(self) -> int | None:
-        """One pull."""
         queues, queue, assigned, settings = self._queues, self.queue, self._assigned, self._queues.settings
         offset = assigned.pull_offset
         subscription = self.context.subscriptions.get(queue.topic) or subscription_of(queue.topic, "*")

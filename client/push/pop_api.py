@@ -58,9 +58,7 @@ def attach_receipts(
     for message in messages:
         properties, place = message.properties, _place(message)
         if names.POP_CK not in properties:
-            if (
-                starts is None
-            ):  # brokers before 5.0 in their preview: the first message's offset begins the span
+            if starts is None:  # brokers before 5.0: the first message's offset begins the span
                 start, offset = oldest.setdefault(place, message.queue_offset), message.queue_offset
             else:
                 start, offset = _found(starts, offsets, in_order, message, place)

@@ -187,14 +187,12 @@ class _PopLoop(QueueLoop):
         )
 
     async def delay_before(self) -> int:
-        """0 to pop now; else try again after so many ms."""
         if self._queues.control.is_paused:
             return SUSPENDED_DELAY_MS
         is_full = self._pop_queue.waiting_acks > self._settings.pop_threshold_for_queue
         return FLOW_CONTROL_DELAY_MS if is_full else 0
 
     async def ask(self) -> int | None:
-        """One pop and what follows from it."""
         settings, queue, pop_queue = self._settings, self.queue, self._pop_queue
         subscription = self.context.subscriptions.get(queue.topic)
         if subscription is None:

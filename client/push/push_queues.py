@@ -179,7 +179,6 @@ class PushQueues(HeldQueues):
         self._pulls.clear()
 
     def drop_all(self) -> None:
-        """Give up everything at once: the consumer has left the group."""
         super().drop_all()
         if self.pops is not None:
             self.pops.drop_all()
@@ -338,7 +337,6 @@ class PullLoop(QueueLoop):
         self._previously_locked = queues.locks is None
 
     async def delay_before(self) -> int:
-        """0 to pull now; else try again after so many ms."""
         queues, process_queue, settings = self._queues, self._process_queue, self.context.settings
         if queues.control.is_paused:
             return SUSPENDED_DELAY_MS
@@ -359,7 +357,6 @@ class PullLoop(QueueLoop):
         return 0
 
     async def ask(self) -> int | None:
-        """One pull and what follows from it."""
         context, queue, process_queue = self.context, self.queue, self._process_queue
         settings, offsets = context.settings, context.offsets
         subscription = context.subscriptions.get(queue.topic)

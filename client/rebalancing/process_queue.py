@@ -284,7 +284,6 @@ class PopProcessQueue:
         self.waiting_acks = 0
 
     def note_pull(self) -> None:
-        """A pop is tried now; one that is held back counts too."""
         self.last_pop_ms = self._now_ms()
 
     @property
@@ -293,7 +292,6 @@ class PopProcessQueue:
         return self._now_ms() - self.last_pop_ms > PULL_MAX_IDLE_MS
 
     def info(self) -> PopProcessQueueInfo:
-        """The queue's line in the answer to GET_CONSUMER_RUNNING_INFO."""
         return PopProcessQueueInfo(
             wait_ack_count=self.waiting_acks, droped=self.dropped, last_pop_timestamp=self.last_pop_ms
         )

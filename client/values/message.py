@@ -5,7 +5,7 @@ inflated,
 and inner batches of 5.x brokers become single messages.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -314,16 +314,17 @@ def decode_messages(
     Bodies are empty without `reads_body` (and batches stay together then), and as stored without `inflates`.
     """
     if not reads_body:
-        return [
-            as_message(_without_body(record), broker_name, min_offset, max_offset)
-            for record in decode_records(data)
-        ]
+        bare = (_without_body(record) for record in decode_records(data))
+        return [as_message(record, broker_name, min_offset, max_offset) for record in bare]
     messages: list[MessageExt] = []
     add = messages.append
     reply = bytes(data)
     for body, topic, queue_id, queue_offset, times, sys_flag, around, at in read_rows(reply):
         if sys_flag & _PACKED:
-            messages += _unpacked(decode_record(reply, at), broker_name, min_offset, max_offset, inflates)
+            record = decode_record(reply, at)
+            is_batch = sys_flag & INNER_BATCH and sys_flag & NEED_UNWRAP
+            for one in _elements(record) if is_batch else (record,):
+                add(as_message(one, broker_name, min_offset, max_offset, inflates=inflates))
             continue
         add(
             MessageExt(
@@ -335,14 +336,6 @@ def decode_messages(
 
 _PACKED: Final = COMPRESSED | INNER_BATCH
 """Bits of the sysFlag of messages whose body is not what was sent."""
-
-
-def _unpacked(
-    record: Record, broker_name: str, min_offset: int, max_offset: int, inflates: bool
-) -> list[MessageExt]:
-    if record.sys_flag & INNER_BATCH and record.sys_flag & NEED_UNWRAP:
-        return _unwrapped(record, broker_name, min_offset, max_offset)
-    return [as_message(record, broker_name, min_offset, max_offset, inflates=inflates)]
 
 
 def _without_body(record: Record) -> Record:
@@ -375,22 +368,14 @@ def as_message(
     )
 
 
-def _unwrapped(record: Record, broker_name: str, min_offset: int, max_offset: int) -> list[MessageExt]:
+def _elements(record: Record) -> Iterator[Record]:
     """The messages of a batch stored as one record (5.x): consecutive queue offsets from the record's on."""
-    body = decompress(record.body, record.sys_flag)
-    return [
-        as_message(
-            msgspec.structs.replace(
-                record,
-                body=element.body,
-                properties=element.properties,
-                flag=element.flag,
-                sys_flag=record.sys_flag & ~(INNER_BATCH | NEED_UNWRAP | COMPRESSED),
-                queue_offset=record.queue_offset + index,
-            ),
-            broker_name,
-            min_offset,
-            max_offset,
+    for index, element in enumerate(decode_batch(decompress(record.body, record.sys_flag))):
+        yield msgspec.structs.replace(
+            record,
+            body=element.body,
+            properties=element.properties,
+            flag=element.flag,
+            sys_flag=record.sys_flag & ~(INNER_BATCH | NEED_UNWRAP | COMPRESSED),
+            queue_offset=record.queue_offset + index,
         )
-        for index, element in enumerate(decode_batch(body))
-    ]

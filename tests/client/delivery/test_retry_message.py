@@ -1,12 +1,20 @@
 """The retry topic's message for a failed one."""
 
-from pocketmq.client.delivery.send_back import retry_delay_level, retry_properties, topic_for_listener
+from pocketmq.client.delivery.send_back import retry_properties, topic_for_listener
+from pocketmq.client.values.message import MessageExt
+
+from client_vectors import pulled_message
+
+
+def failed(properties: dict[str, str], *, tries: int) -> MessageExt:
+    message = pulled_message(0, reconsume_times=tries)
+    message.properties.update(properties)
+    return message
 
 
 def test_first_failure_keeps_the_message_and_adds_its_origin():
-    before = {"UNIQ_KEY": "u", "TAGS": "t", "TRAN_MSG": "true", "WAIT": "true"}
-    made = retry_properties(before, topic="orders", message_id="u", reconsume_times=0, max_reconsume_times=16)
-    assert made == {
+    message = failed({"UNIQ_KEY": "u", "TAGS": "t", "TRAN_MSG": "true", "WAIT": "true"}, tries=0)
+    assert retry_properties(message, "orders", 16) == {
         "UNIQ_KEY": "u",
         "TAGS": "t",
         "WAIT": "true",
@@ -16,24 +24,20 @@ def test_first_failure_keeps_the_message_and_adds_its_origin():
         "MAX_RECONSUME_TIMES": "16",
         "DELAY": "3",
     }
-    assert before["TRAN_MSG"] == "true"
+    assert message.properties["TRAN_MSG"] == "true"
 
 
 def test_the_first_origin_is_kept():
     for origin, expected in (("first", "first"), (" ", "u2"), ("", "u2")):
-        made = retry_properties(
-            {"ORIGIN_MESSAGE_ID": origin},
-            topic="t",
-            message_id="u2",
-            reconsume_times=4,
-            max_reconsume_times=2**31 - 1,
-        )
+        message = failed({"ORIGIN_MESSAGE_ID": origin, "UNIQ_KEY": "u2"}, tries=4)
+        made = retry_properties(message, "t", 2**31 - 1)
         assert made["ORIGIN_MESSAGE_ID"] == expected
         assert (made["RECONSUME_TIME"], made["DELAY"]) == ("5", "7")
 
 
 def test_each_try_waits_one_level_longer():
-    assert [retry_delay_level(times) for times in range(4)] == [3, 4, 5, 6]
+    made = [retry_properties(failed({}, tries=tries), "t", 16) for tries in range(4)]
+    assert [one["DELAY"] for one in made] == ["3", "4", "5", "6"]
 
 
 def test_listeners_see_the_topic_the_message_was_sent_to():

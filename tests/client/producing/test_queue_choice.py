@@ -18,6 +18,7 @@ from pocketmq.client.producing.queue_choice import (
     select_by_hash,
     select_one_message_queue,
 )
+from pocketmq.client.settings.producer_settings import ProducerSettings
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_vectors import FakeClock, plain, vectors
@@ -39,7 +40,7 @@ class TurnFrom(QueueTurn):
 @pytest.mark.parametrize(("asked", "recorded"), vectors("choose-queue"))
 def test_queues_are_chosen_as_in_java(asked: str, recorded: str):
     case, last, start = asked.split(";")
-    faults = LatencyFaultTolerance(FakeClock())
+    faults = LatencyFaultTolerance(FakeClock(), ProducerSettings())
     faults.update("a", 10, isolate=int(case) > 1, reachable=case != "3")
     faults.update("b", 20, isolate=int(case) > 2, reachable=True)
     names = ["a", "b"] if case == "3" else ["a", "b", "c"]
