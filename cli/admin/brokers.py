@@ -160,18 +160,9 @@ async def _show_more_stats(admin: AdminClient, info: ClusterInfo, clusters: Sequ
     echo(row("%-16s  %-32s %14s %14s %14s %14s", *head, "#OutTotalToday"))
     for cluster, name, _, address in _members(info, clusters):
         table = await _figures(admin, address)
-
-        def total(kind: str, moment: str, table: dict[str, str] = table) -> int:
-            return int(_figure(table, f"msg{kind}Total{moment}"))
-
-        counts = [
-            total(kind, later) - total(kind, earlier)
-            for earlier, later in (
-                ("YesterdayMorning", "TodayMorning"),
-                ("TodayMorning", "TodayNow"),
-            )
-            for kind in ("Put", "Get")
-        ]
+        moments = ("YesterdayMorning", "TodayMorning", "TodayNow")
+        totals = [int(_figure(table, f"msg{kind}Total{at}")) for at in moments for kind in ("Put", "Get")]
+        counts = [later - earlier for earlier, later in zip(totals, totals[2:], strict=False)]
         echo(row("%-16s  %-32s %14d %14d %14d %14d", cluster, name, *counts))
 
 

@@ -62,15 +62,12 @@ class Call(Protocol):
 
     def stored(self, reply: StoredReply) -> bool:
         """The broker stored the message that was sent. False if `replied` must read the reply."""
-        ...
 
     def replied(self, reply: Command) -> None:
         """The reply arrived, whatever its code."""
-        ...
 
     def failed(self, error: Exception) -> None:
         """There will be no reply: `CallTimeout`, `NotReachable`, or what a hook raised."""
-        ...
 
 
 class _FutureCall(msgspec.Struct, eq=False):

@@ -55,17 +55,14 @@ def call_before_each_suspend(
         return
 
 
-class InlineBatch:
+class InlineBatch(msgspec.Struct, eq=False):
     """Of one worker. `taken` are messages whose listener was called; the last one's may be running."""
 
-    __slots__ = ("_statistics", "began_ms", "settlement", "taken")
-
-    def __init__(self, statistics: ConsumerStatistics) -> None:
-        self._statistics = statistics
-        self.taken: list[MessageExt] = []
-        self.settlement: PulledSettlement | None = None
-        self.began_ms = 0
-        """When the first of `taken` was given to the listener."""
+    _statistics: ConsumerStatistics
+    taken: list[MessageExt] = []
+    settlement: PulledSettlement | None = None
+    began_ms: int = 0
+    """When the first of `taken` was given to the listener."""
 
     def begin(self, settlement: PulledSettlement, now_ms: int) -> list[MessageExt]:
         """The next messages are of this queue. Returns `taken`, for the worker to append to."""

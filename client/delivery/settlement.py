@@ -50,11 +50,9 @@ class Settlement(Protocol):
     @property
     def listener_limit_ms(self) -> int:
         """How long a listener may take."""
-        ...
 
     def accepts(self, messages: Sequence[MessageExt]) -> bool:
         """Whether the batch may be given to the listener now; if not, it is dropped."""
-        ...
 
     async def settle(
         self,
@@ -63,7 +61,6 @@ class Settlement(Protocol):
         context: ConsumeConcurrentlyContext,
     ) -> list[MessageExt]:
         """Act on the listener's result. The messages returned are to be tried again here, after a pause."""
-        ...
 
 
 class PulledSettlement:

@@ -250,7 +250,6 @@ class ConsumeHooks:
         self._settings = settings
 
     def before(self, messages: Sequence[MessageExt], queue: MessageQueue) -> ConsumeMessageContext:
-        """The listener is about to be called."""
         context = ConsumeMessageContext(
             consumer_group=self._group,
             messages=messages,
@@ -264,7 +263,6 @@ class ConsumeHooks:
     def after(
         self, context: ConsumeMessageContext, status: str, *, is_success: bool, return_type: ConsumeReturnType
     ) -> None:
-        """It returned or raised."""
         context.status, context.is_success, context.return_type = status, is_success, return_type
         call_hooks([hook.consume_message_after for hook in self._hooks], context)
 

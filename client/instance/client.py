@@ -110,16 +110,16 @@ class Client(ABC):
 
     async def _start(self) -> None:
         instance = ClientInstance.get(instance_config(self.settings, self._hooks.rpc))
-        instance.acquire()
+        instance.references += 1
         try:
             await self._build(instance)
             self._raise_if_closed()
             self._register(instance)
         except BaseException:
-            instance.release()
+            instance.references -= 1
             await instance.shutdown()
             raise
-        instance.release()
+        instance.references -= 1
         self._instance = instance
         try:
             await instance.routes.name_servers.find_servers()

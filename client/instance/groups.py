@@ -103,12 +103,10 @@ class GroupTable:
         return topics.union(*(producer.published_topics() for producer in self.producers.values()))
 
     def add_consumer(self, consumer: GroupConsumer) -> None:
-        """ClientError if the group has a consumer already."""
         if self.consumers.setdefault(consumer.group, consumer) is not consumer:
             raise _created_before("consumer", consumer.group)
 
     def add_producer(self, producer: GroupProducer) -> None:
-        """ClientError if the group has a producer already."""
         if self.producers.setdefault(producer.group, producer) is not producer:
             raise _created_before("producer", producer.group)
 

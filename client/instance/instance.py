@@ -64,7 +64,8 @@ class ClientInstance:
         self.is_running = False
         self.groups = GroupTable()
         self._tasks = Tasks()
-        self._reference_count = 0
+        self.references = 0
+        """Clients that are not yet in a group, or in none at all: it does not end before they do."""
         self._opened_before: set[str] = set()
         self._asked_about: dict[str, float] = {}
         """Addresses that could not be connected to, and when a name server was asked about them."""
@@ -118,14 +119,6 @@ class ClientInstance:
 
     # -- life
 
-    def acquire(self) -> None:
-        """Do not end until `release`: for a client that is not yet in a group, or in none at all."""
-        self._reference_count += 1
-
-    def release(self) -> None:
-        """Undo one `acquire`."""
-        self._reference_count -= 1
-
     def start(self) -> None:
         """Start the periodic tasks; nothing if they run already."""
         if self.is_running:
@@ -144,7 +137,7 @@ class ClientInstance:
 
     async def shutdown(self) -> None:
         """Stop tasks and connections, unless a group or a holder still needs them."""
-        if self.groups or self._reference_count:
+        if self.groups or self.references:
             return
         self.is_running = False
         instances = self.by_loop.get(self.loop)
@@ -181,7 +174,7 @@ class ClientInstance:
         self.groups.producers.pop(request.producer_group or "", None)
         known = self.routes.brokers.all_addresses()
         live = {address for address in known if self.connections.live(address) is not None}
-        if self.groups or self._reference_count:  # the instance goes on, and so do its heartbeats
+        if self.groups or self.references:  # the instance goes on, and so do its heartbeats
             for address in known - live:
                 self.spawn(self._unregister_at(address, request), f"unregister at {address}")
         await asyncio.gather(*(self._unregister_at(address, request) for address in live))

@@ -94,11 +94,11 @@ class QueueReader(Client):
     async def _build(self, instance: ClientInstance) -> None: ...
 
     def _register(self, instance: ClientInstance) -> None:
-        instance.acquire()
+        instance.references += 1
 
     async def _join(self, instance: ClientInstance) -> None: ...
 
     async def _leave(self, instance: ClientInstance) -> None: ...
 
     def _withdraw(self, instance: ClientInstance) -> None:
-        instance.release()
+        instance.references -= 1

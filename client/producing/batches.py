@@ -109,17 +109,16 @@ class _Key(NamedTuple):
     tags: str
 
 
-class _Waiting:
+class _Waiting(msgspec.Struct, eq=False):
     """The next batch of one key."""
 
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-        self.results: list[asyncio.Future[SendResult]] = []
-        self.keys: dict[str, None] = {}
-        self.body_bytes = 0
-        self.wire_bytes = 0
-        """Of the encoded batch."""
-        self.timer: asyncio.TimerHandle | None = None
+    messages: list[Message] = []
+    results: list[asyncio.Future[SendResult]] = []
+    keys: dict[str, None] = {}
+    body_bytes: int = 0
+    wire_bytes: int = 0
+    """Of the encoded batch."""
+    timer: asyncio.TimerHandle | None = None
 
 
 SendBatch = Callable[[Sequence[Message], MessageQueue | None, str, str], Awaitable[SendResult]]

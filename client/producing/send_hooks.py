@@ -6,6 +6,7 @@
 
 from typing import Final
 
+import msgspec
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.message_queue import MessageQueue
 
@@ -27,16 +28,13 @@ START_DELIVER_TIME: Final = "__STARTDELIVERTIME"
 """The delay of the cloud service: official hooks look at it, brokers do not."""
 
 
-class SendHooks:
+class SendHooks(msgspec.Struct, frozen=True, eq=False):
     """Of one sender."""
 
-    def __init__(
-        self, instance: ClientInstance, hooks: Hooks, group: str, settings: ProducerSettings
-    ) -> None:
-        self._instance = instance
-        self._hooks = hooks
-        self._group = group
-        self._settings = settings
+    _instance: ClientInstance
+    _hooks: Hooks
+    _group: str
+    _settings: ProducerSettings
 
     def before(
         self, outgoing: Outgoing, queue: MessageQueue, address: str, mode: CommunicationMode

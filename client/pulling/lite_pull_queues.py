@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
+import msgspec
 from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
 from pocketmq.protocol.message.flags import PULL_LITE_PULL_MESSAGE, PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -35,19 +36,18 @@ QueuesChanged = Callable[[str, set[MessageQueue], set[MessageQueue]], None]
 """Topic, all its queues, those of this member."""
 
 
-class Assigned:
+class Assigned(msgspec.Struct, eq=False):
     """One queue that is read. Offsets are -1 while unknown."""
 
-    def __init__(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
-        self.queue = queue
-        self.process_queue = process_queue
-        self.pull_offset = NO_POSITION
-        self.consume_offset = NO_POSITION
-        """After what was polled."""
-        self.handled_offset = NO_POSITION
-        """After what was polled before the last poll: its user has handled that."""
-        self.paused = False
-        self.task: asyncio.Task[None] | None = None
+    queue: MessageQueue
+    process_queue: ProcessQueue
+    pull_offset: int = NO_POSITION
+    consume_offset: int = NO_POSITION
+    """After what was polled."""
+    handled_offset: int = NO_POSITION
+    """After what was polled before the last poll: its user has handled that."""
+    paused: bool = False
+    task: asyncio.Task[None] | None = None
 
 
 class LiteQueues(HeldQueues):

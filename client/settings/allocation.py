@@ -40,7 +40,6 @@ class AllocateMessageQueueStrategy(Protocol):
 
         Empty where `client_id` is not in `client_ids`. Raises AllocationFailed.
         """
-        ...
 
 
 def _index(client_id: str, queues: Queues, client_ids: Sequence[str]) -> int:
