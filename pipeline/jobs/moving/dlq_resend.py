@@ -31,7 +31,6 @@ FROM: Final = "sentBackFrom"
 """The property of a copy with the dead letter topic."""
 READ: Final = (*COLUMNS, "brokerName", "queueId", "queueOffset", "tags", "storeTimestamp", "reconsumeTimes")
 
-
 SENT: Final = "sent"
 NO_ORIGIN: Final = "not sent: the topic of origin is unknown"
 ORIGIN_DELETED: Final = "not sent: the topic of origin does not exist"

@@ -64,6 +64,7 @@ class MirrorPositions:
     def learn(self, pairs: Mapping[Queue, Queue]) -> None:
         """Ask for what is committed of new queues and their targets, of all of them at once. What is not answered is
         asked again by the methods below, which say what is wrong."""
+        self._new_places.clear()
         new = [queue for queue in pairs if queue not in self._next]
         new_targets = [queue for queue in set(pairs.values()) if queue not in self._reached]
         for client, learned, queues in zip(self._clients, self._learned, (new, new_targets), strict=True):
@@ -114,10 +115,6 @@ class MirrorPositions:
                 found = {any_queue: True}
             self._new_places[place] = found[any_queue]
         return self._new_places[place]
-
-    def end_round(self) -> None:
-        """Every queue that was known has its position now."""
-        self._new_places.clear()
 
     def waiting(self, queue: Queue, held: QueueBounds) -> int:
         """Messages of a queue that are not yet copied; 0 if its position is not known."""

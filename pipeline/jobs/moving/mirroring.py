@@ -129,7 +129,6 @@ class Mirroring:
             self._source.run(self._copy_parts(parts, is_ended))
         finally:
             self._commit()
-        self._positions.end_round()
         self._say_what_changed(away_before)
         return self.copied.total() + self.found.total() - done_before
 

@@ -10,9 +10,7 @@ PALETTE: Final = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa337
 
 _CHARACTER_WIDTH: Final = 7.2
 """Width of a character of the labels' font in pixels, rounded up."""
-
 _PLOT_WIDTH: Final = 820
-
 _ROW_HEIGHT: Final = 24
 
 

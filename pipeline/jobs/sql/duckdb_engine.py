@@ -66,7 +66,7 @@ class DuckEngine:
         self._tables: dict[str, Any] = {}
         settings = {"temp_directory": self._spill, "TimeZone": "UTC"}
         if memory is not None:
-            settings["memory_limit"] = _memory(memory)
+            settings["memory_limit"] = f"{memory[:-1]}{memory[-1].upper()}iB"  # 512m is 512MiB there
         for key, value in settings.items():
             self._connection.execute(f"set {key} = '{value}'")
         for macro in MACROS:
@@ -224,8 +224,3 @@ def _spill_parent() -> str:
     """Where what does not fit into memory is written: `TMPDIR`, else a folder on a disk, which `/tmp` often is not."""
     is_chosen = any(name in os.environ for name in ("TMPDIR", "TEMP", "TMP"))
     return ON_DISK if not is_chosen and os.access(ON_DISK, os.W_OK) else tempfile.gettempdir()
-
-
-def _memory(text: str) -> str:
-    """A size such as 512m as DuckDB writes it."""
-    return f"{text[:-1]}{text[-1].upper()}iB"

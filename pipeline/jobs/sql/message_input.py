@@ -98,16 +98,11 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
     def time_condition(self) -> str:
         """SQL for the two times; `true` without them."""
         bounds = [
-            f"storeTimestamp {sign} timestamp '{utc_text(moment)}'"
-            for sign, moment in ((">=", self.since_ms), ("<", self.until_ms))
-            if moment is not None
+            f"storeTimestamp {sign} timestamp '{datetime.fromtimestamp(ms / 1000, UTC)}'"
+            for sign, ms in ((">=", self.since_ms), ("<", self.until_ms))
+            if ms is not None
         ]
         return " and ".join(bounds) or "true"
-
-
-def utc_text(ms: int) -> str:
-    """Epoch ms as a time in SQL."""
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f") + "+00:00"
 
 
 def sql_text(value: str) -> str:

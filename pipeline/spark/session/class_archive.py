@@ -22,14 +22,9 @@ _QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
 
 def archive_path(java_home: Path) -> Path:
     """The file for this PySpark on that Java. It need not exist."""
-    spark = f"{version('pyspark')}-{_installation()}"
-    return own_folder() / f"spark-{spark}-java-{_java_release(java_home)}.jsa"
-
-
-def _installation() -> str:
-    """A short hash of where PySpark is installed: an archive fits the files of one place only."""
-    spec = find_spec("pyspark")
-    return hashlib.blake2b(str(spec and spec.origin).encode(), digest_size=4).hexdigest()
+    spec = find_spec("pyspark")  # an archive fits the files of one place only
+    place = hashlib.blake2b(str(spec and spec.origin).encode(), digest_size=4).hexdigest()
+    return own_folder() / f"spark-{version('pyspark')}-{place}-java-{_java_release(java_home)}.jsa"
 
 
 def _java_release(java_home: Path) -> str:

@@ -132,7 +132,8 @@ class ProgressListener(StreamingQueryListener):
             position = position_of(end)
         except (CheckpointError, ValueError):
             return  # another kind of source
-        group = self._group or group_of_query(name or query_id)
+        letters = re.sub(r"[^a-zA-Z0-9_-]", "_", name or query_id)
+        group = self._group or f"{GROUP_PREFIX}{letters}"[:LONGEST_GROUP]
         if self._query_of.setdefault(group, query_id) != query_id:
             _log.warning("query %s commits nothing: group %s is another query's", name or query_id, group)
             return
@@ -146,11 +147,6 @@ class ProgressListener(StreamingQueryListener):
             writer.commit(position.offsets, only_forward=True, exempt=position.start_offsets)
         except PipelineError as error:
             _log.warning("the offsets of group %s were not committed: %s", group, error)
-
-
-def group_of_query(name: str) -> str:
-    """The group of a query that was given none: its name, or its id, in the letters that a group may have."""
-    return (GROUP_PREFIX + re.sub(r"[^a-zA-Z0-9_-]", "_", name))[:LONGEST_GROUP]
 
 
 @contextmanager

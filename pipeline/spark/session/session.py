@@ -53,15 +53,14 @@ def pocketmq_session(
     `memory` is that of the driver; on a local master the default is 1g, and Spark's log is quiet unless the user
     configured it; `show_log` leaves it as Spark has it.
     """
-    own = dict(settings or {})
-    master, must_be_set = chosen_master(master, own, os.environ)
+    master, must_be_set = chosen_master(master, settings or {}, os.environ)
+    own = {key: value for key, value in (settings or {}).items() if key != MASTER}
     if is_connect(master, os.environ):
         return _connected(master, own)
     active = SparkSession.getActiveSession()
     if active is not None:
         for key, value in own.items():
-            if key != MASTER:
-                active.conf.set(key, value)
+            active.conf.set(key, value)
         register(active)
         return active
     java_home = _prepare_environment(master)
@@ -78,8 +77,7 @@ def pocketmq_session(
     if must_be_set:
         builder = builder.master(master)
     for key, value in {**chosen, **own}.items():
-        if key != MASTER:
-            builder = builder.config(key, value)
+        builder = builder.config(key, value)
     spark = builder.getOrCreate()
     if is_local(master):
         spark.sparkContext.setLogLevel("ERROR")
@@ -110,8 +108,7 @@ def _connected(address: str, settings: Mapping[str, str]) -> SparkSession:
     """A session of a Spark Connect server. Its settings are those of that session alone."""
     spark: Any = SparkSession.builder.remote(address).getOrCreate()
     for key, value in {**COMMON_SETTINGS, **settings}.items():
-        if key != MASTER:
-            spark.conf.set(key, value)
+        spark.conf.set(key, value)
     register(spark)
     session: SparkSession = spark
     return session

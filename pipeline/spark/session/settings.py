@@ -64,13 +64,8 @@ def chosen_master(
         return environ["SPARK_REMOTE"], True
     if environ.get("PYSPARK_GATEWAY_PORT"):  # this program was started by spark-submit
         return "", False
-    in_file = _master_in_defaults(environ)
-    return (LOCAL, True) if in_file is None else (in_file, False)
-
-
-def _master_in_defaults(environ: Mapping[str, str]) -> str | None:
-    found = re.search(r"^\s*spark\.master[\s=:]+(\S+)", _defaults(_settings_folder(environ)), re.MULTILINE)
-    return found[1] if found else None
+    in_file = re.search(r"^\s*spark\.master[\s=:]+(\S+)", _defaults(_settings_folder(environ)), re.MULTILINE)
+    return (LOCAL, True) if in_file is None else (in_file[1], False)
 
 
 def _settings_folder(environ: Mapping[str, str], home: str | None = None) -> Path | None:

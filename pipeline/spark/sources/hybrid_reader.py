@@ -33,7 +33,7 @@ _log = logging.getLogger("pocketmq.pipeline")
 def records_of(part: Range, options: SourceOptions) -> Iterator[Records]:
     """The records of a range, in the order of the queue."""
     lo = part.lo
-    store = options.store_of(part.queue.broker_name)
+    store = options.stores.get(part.queue.broker_name, options.stores.get(""))
     if store is not None:
         for records, after in _from_files(part, Path(store), options):
             lo = after

@@ -92,15 +92,14 @@ class FilteringReader(TopicReader):
             self._end_ms = end_ms if self._end_ms is None else min(self._end_ms, end_ms)
 
     def _filter_by_tags(self, filtered: Any) -> None:
-        tags = set(filtered.value) if isinstance(filtered, In) else {getattr(filtered, "value", None)}
-        if (
-            isinstance(filtered, EqualTo | In)
-            and not self._options.is_filtered
-            and all(map(_is_plain_tag, tags))
-        ):
-            self._options = msgspec.structs.replace(
-                self._options, expression=" || ".join(sorted(map(str, tags)))
-            )
+        if not isinstance(filtered, EqualTo | In) or self._options.is_filtered:
+            return
+        tags = set(filtered.value) if isinstance(filtered, In) else {filtered.value}
+        if all(
+            tags_of(str(tag)) == {tag} for tag in tags
+        ):  # an expression cannot name blanks around it, `*` and `||`
+            expression = " || ".join(sorted(tags))
+            self._options = msgspec.structs.replace(self._options, expression=expression)
 
     def _narrow_ranges(self, ranges: list[Range], planner: Planner) -> list[Range]:
         kept = narrow(ranges, self._condition, arrow_schema(MESSAGE_COLUMNS))
@@ -112,11 +111,6 @@ class FilteringReader(TopicReader):
             found = planner.offsets_at(dict.fromkeys(bounds, self._end_ms), bounds)
             kept = [Range(part.queue, part.lo, min(part.hi, found[part.queue])) for part in kept]
         return [part for part in kept if part.hi > part.lo]
-
-
-def _is_plain_tag(tag: Any) -> bool:
-    """Whether a tag expression can name this tag: it has no blanks around it, no `*` and no `||`."""
-    return tags_of(str(tag)) == {tag}
 
 
 def _epoch_ms(time: datetime) -> int:

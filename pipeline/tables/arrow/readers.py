@@ -158,10 +158,11 @@ def store_table(
         check_store_options(options, checks_queues=table == RUNS)
     elif table in STORE_TABLES and options:
         raise OptionError(f"table {table}", f"has no option {', '.join(options)}")
-    found = SharedTable(task_table(path, table, topics=topics, **options), threads)
+    planned = task_table(path, table, topics=topics, **options)
+    found = SharedTable(planned, threads)
     if checks_files:
         with in_words_of_call():
-            found.check()
+            planned.tasks(None)
         places = [str(place) for place in path.values()] if isinstance(path, Mapping) else [str(path)]
         for sentence in missing_topics(places, [] if topics is None else topic_names(topics)):
             _log.warning("%s; what a deleted topic has left is read", sentence)
@@ -240,7 +241,10 @@ def topic_table(
     from .topic_table import TopicTable, between_times
 
     check_names(options, TOPIC_OPTIONS)
-    texts = {TOPIC_OPTIONS[name]: _text(value) for name, value in options.items()}
+    texts = {
+        TOPIC_OPTIONS[name]: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in options.items()
+    }
     texts |= {"nameServer": namesrv_addr, "subscribe": ",".join(topic_names(topics))}
     if tags is not None and sql92 is not None:
         raise OptionError("tags and sql92", ": set one of them")
@@ -260,14 +264,11 @@ def journal_table(path: str | Path | Sequence[str], threads: int | None = None) 
     from . import journal_table as journals
 
     paths = [str(path)] if isinstance(path, str | Path) else [str(each) for each in path]
-    found = SharedTable(journals.journal_table(paths), threads)
+    planned = journals.journal_table(paths)
+    found = SharedTable(planned, threads)
     with in_words_of_call():
-        found.check()
+        planned.tasks(None)
     return found
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _ms(option: str, moment: Moment | None) -> int | None:

@@ -74,9 +74,6 @@ class SharedTable:
         self._table = table
         self._threads = threads
 
-    def check(self) -> None:
-        self._table.tasks(None)
-
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
         """The rows, in the order of the tasks. Errors of planning are raised by this call."""
         tasks = self._table.tasks(condition)

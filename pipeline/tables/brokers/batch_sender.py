@@ -37,8 +37,6 @@ STORED: Final = (
     ResponseCode.FLUSH_SLAVE_TIMEOUT,
 )
 """The message is in the log. All codes but SUCCESS say that it is not yet flushed or replicated as configured."""
-
-
 STALE_ROUTE: Final = (ResponseCode.TOPIC_NOT_EXIST, ResponseCode.NO_PERMISSION)
 """Refusals of a broker that has the topic no longer, or no longer for writing: others may have it."""
 MAX_HALF_MESSAGES: Final = 1_000_000

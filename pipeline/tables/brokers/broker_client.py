@@ -289,8 +289,7 @@ class BrokerClient:
 
         async def ask(queue: Queue, fresh: bool) -> QueueBounds:
             connection, is_slave = await self.broker_or_slave(queue.topic, queue.broker_name, fresh=fresh)
-            low = GetMinOffset(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name)
-            high = GetMaxOffset(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name)
+            low, high = _about(GetMinOffset, queue), _about(GetMaxOffset, queue)
             lowest, highest = await asyncio.gather(connection.call(low), connection.call(high))
             least = max(lowest.offset, 0)
             return QueueBounds(least, max(highest.offset, least), is_of_slave=is_slave)
@@ -302,13 +301,7 @@ class BrokerClient:
 
         async def ask(queue: Queue, fresh: bool) -> int:
             connection = await self.broker(queue.topic, queue.broker_name, fresh=fresh)
-            request = SearchOffsetByTimestamp(
-                topic=queue.topic,
-                queue_id=queue.queue_id,
-                timestamp=times[queue],
-                boundary_type="LOWER",
-                broker_name=queue.broker_name,
-            )
+            request = _about(SearchOffsetByTimestamp, queue, timestamp=times[queue], boundary_type="LOWER")
             return (await connection.call(request)).offset
 
         return self.ask_each("search by time,", times, ask, retry_timeout_ms)
@@ -320,13 +313,7 @@ class BrokerClient:
 
         async def ask(queue: Queue, fresh: bool) -> int | None:
             connection = await self.broker(queue.topic, queue.broker_name, fresh=fresh)
-            request = QueryConsumerOffset(
-                consumer_group=group,
-                topic=queue.topic,
-                queue_id=queue.queue_id,
-                set_zero_if_not_found=False,
-                broker_name=queue.broker_name,
-            )
+            request = _about(QueryConsumerOffset, queue, consumer_group=group, set_zero_if_not_found=False)
             try:
                 return (await connection.call(request)).offset
             except RequestRefused as refusal:
@@ -341,13 +328,7 @@ class BrokerClient:
 
         async def ask(queue: Queue, fresh: bool) -> None:
             connection = await self.broker(queue.topic, queue.broker_name, fresh=fresh)
-            request = UpdateConsumerOffset(
-                consumer_group=group,
-                topic=queue.topic,
-                queue_id=queue.queue_id,
-                commit_offset=offsets[queue],
-                broker_name=queue.broker_name,
-            )
+            request = _about(UpdateConsumerOffset, queue, consumer_group=group, commit_offset=offsets[queue])
             try:
                 await connection.call(request)
             except RequestRefused as refusal:
@@ -396,6 +377,11 @@ async def gather_all(work: Iterable[Coroutine[Any, Any, ResultT]]) -> list[Resul
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _about(kind: Callable[..., ResultT], queue: Queue, **fields: Any) -> ResultT:
+    """A request about a queue."""
+    return kind(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name, **fields)
 
 
 def _place(subject: str | Queue) -> str:

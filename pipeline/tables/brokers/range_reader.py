@@ -150,34 +150,31 @@ class RangeReader:
         """
         await self._puller.connect()
         self._request_parts()
-        what, limit_ms = f"pull of {self._range.queue}", self._options.retry_timeout_ms
-        with Silence(self._client.notes, what, limit_ms, lambda: self._replies):
-            return await self._bodies_of_pulls()
-
-    async def _bodies_of_pulls(self) -> list[Any] | None:
         decode_rows, pulls = self._options.decode_rows, self._pulls
         bodies: list[Any] = []
         count = size = 0
-        while pulls and count < decode_rows and size < BATCH_BYTES:
-            part = pulls[0]
-            if part.replies:
-                offset, reply = part.replies.popleft()
-                self._bytes_ahead -= len(reply.body or b"")
-                self._has_room.set()
-                body = self._within(reply, part.range)
-                if body is not None:
-                    bodies.append(body)
-                    size += len(body)
-                count += reply.next_offset - offset
-            elif part.is_ended:
-                if part.task is not None:
-                    await part.task  # raises its failure
-                pulls.popleft()
-                self._has_room.set()  # the next part is the first one now, which need not wait
-                self._request_parts()
-            else:
-                self._arrived.clear()
-                await self._arrived.wait()
+        what, limit_ms = f"pull of {self._range.queue}", self._options.retry_timeout_ms
+        with Silence(self._client.notes, what, limit_ms, lambda: self._replies):
+            while pulls and count < decode_rows and size < BATCH_BYTES:
+                part = pulls[0]
+                if part.replies:
+                    offset, reply = part.replies.popleft()
+                    self._bytes_ahead -= len(reply.body or b"")
+                    self._has_room.set()
+                    body = self._within(reply, part.range)
+                    if body is not None:
+                        bodies.append(body)
+                        size += len(body)
+                    count += reply.next_offset - offset
+                elif part.is_ended:
+                    if part.task is not None:
+                        await part.task  # raises its failure
+                    pulls.popleft()
+                    self._has_room.set()  # the next part is the first one now, which need not wait
+                    self._request_parts()
+                else:
+                    self._arrived.clear()
+                    await self._arrived.wait()
         return bodies if bodies or pulls else None
 
     # -- pulls

@@ -32,7 +32,6 @@ from .log_files import map_file
 
 _log = logging.getLogger("pocketmq.pipeline")
 
-
 _SHORT_NAMED: Final = frozenset((310, 320, 325))
 """Sends whose fields have one-letter names: group a, topic b, queue id e."""
 

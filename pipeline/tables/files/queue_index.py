@@ -23,7 +23,6 @@ import numpy as np
 from pocketmq.protocol.message.record import BLANK_MAGIC
 
 from ..records.records import Records, records_at, scan
-from ..records.slices import Ints
 from .consume_queues import UNIT, QueueSplit, UnitFiles, are_records, units_of
 from .log_files import LogFile, LogWindow, log_window, read_bytes
 from .queue_check import QueueFiles
@@ -66,7 +65,9 @@ def find_by_queues(
     chosen = [queue for queue in queues if queue.topic in topics]
     if not files or sum(queue.hi - queue.lo for queue in chosen) > MAX_UNITS:
         return None
-    positions, sizes = _units_of(chosen)
+    found_units = np.concatenate([np.empty(0, dtype=UNIT), *map(units_of, chosen)])
+    found_units = found_units[are_records(found_units)]
+    positions, sizes = found_units["position"].astype(np.int64), found_units["size"].astype(np.int64)
     if int(sizes.sum()) * SMALL_PART > _bytes_of(files):
         return None
     lost = find_uncovered(root, files, queues, topics, known_end)
@@ -150,12 +151,6 @@ def uncovered_parts(
 
 def _bytes_of(files: list[LogFile]) -> int:
     return sum(file.size for file in files)
-
-
-def _units_of(queues: Sequence[QueueSplit]) -> tuple[Ints, Ints]:
-    found = np.concatenate([np.empty(0, dtype=UNIT), *map(units_of, queues)])
-    found = found[are_records(found)]
-    return found["position"].astype(np.int64), found["size"].astype(np.int64)
 
 
 def _uncovered(file: LogFile, index: Sequence[Any], end: int) -> list[tuple[int, int]] | None:

@@ -82,10 +82,6 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     def is_filtered(self) -> bool:
         return self.expression != "*" or self.filter_type != "TAG"
 
-    def store_of(self, broker_name: str) -> str | None:
-        """The folder of a broker's store, if its files are to be read."""
-        return self.stores.get(broker_name, self.stores.get(""))
-
 
 _NAMES: Final = """
     subscribe subscribePattern assign subExpression filterType columns includeProperties decompress

@@ -137,16 +137,11 @@ def _with_joined_constants(pieces: list[Any]) -> Iterator[Any]:
 def _pair(name: str, values: Any) -> list[Any]:
     """The pieces of `name 0x01 value 0x02`, which is empty if the value is null or empty."""
     _refuse_separators(name, values)
-    if _are_filled(values):
+    if not values.null_count and pc.min(pc.binary_length(values)).as_py():
         return [f"{name}\x01", values, "\x02"]
     text = pc.binary_join_element_wise(f"{name}\x01", values, "\x02", "")
     has_value = pc.fill_null(pc.greater(pc.binary_length(values), 0), False)
     return [pc.if_else(has_value, text, "")]
-
-
-def _are_filled(values: Any) -> bool:
-    """Whether no value is null or empty."""
-    return not values.null_count and bool(pc.min(pc.binary_length(values)).as_py())
 
 
 def _map_texts(maps: Any, dropped: Iterable[str]) -> Any:
