@@ -188,6 +188,7 @@ def test_nothing_is_made_of_wrong_arguments(make: Callable[..., Any], keywords: 
     [
         (lambda: PushConsumer("g", offset_store=5), "offset_store must be an OffsetStore"),
         (lambda: PushConsumer("g", commit, batch_listener=commit), "has one listener"),
+        (lambda: PushConsumer("g", commit, consume_message_batch_max_size=3), "batch_listener"),
         (lambda: PushConsumer("g", lambda: None), "must take the message"),
         (lambda: PushConsumer("g", start="first", consume_timestamp="x"), "give start or consume_timestamp"),
         (lambda: AdminClient(timeout_ms=0), "at least 1"),
