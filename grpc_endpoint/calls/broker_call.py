@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
 from pocketmq.broker.config.addresses import NO_HOST
 from pocketmq.broker.errors import PeerError
 from pocketmq.broker.network.dispatch import Answer, Call, Peer, Result
@@ -27,16 +28,13 @@ SERVER_PEER: Final = "127.0.0.1:0"
 """The peer of requests that the endpoint makes itself."""
 
 
-class RpcConnection:
+class RpcConnection(msgspec.Struct, eq=False):
     """One rpc as the broker's handlers see a connection. `closed` is set when the rpc is cancelled."""
 
-    __slots__ = ("closed", "loop", "packed_host", "peer")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, peer: str, packed_host: bytes) -> None:
-        self.loop = loop
-        self.peer = peer
-        self.packed_host = packed_host
-        self.closed = False
+    loop: asyncio.AbstractEventLoop
+    peer: str
+    packed_host: bytes
+    closed: bool = False
 
     def answer(self, command: Command, result: Result) -> None:
         """Nothing to do: a `BrokerCall` answers its own function."""

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from pocketmq.broker.network.dispatch import Answer
 from pocketmq.broker.network.watch import SideServer, Watcher, whole_body
 from pocketmq.protocol.languages import V5_5_0
@@ -44,30 +45,20 @@ _FIRST_OF_GRPC: Final = 20_000
 """Codes from here on are `Code`s, those below are response codes of the broker."""
 
 
-class WatchedCall:
+class WatchedCall(msgspec.Struct, eq=False):
     """A call, or a message on a telemetry stream, that watchers see and may hold back."""
 
-    __slots__ = ("client", "command", "first_half", "proceed", "replies", "rpc", "write")
-
-    def __init__(
-        self,
-        client: "WatchedClient",
-        command: Command,
-        rpc: Rpc,
-        proceed: Callable[[], None],
-        write: Callable[[bytes, GrpcStatus, str], None],
-        first_half: Callable[[bytes], bytes],
-    ) -> None:
-        """`proceed` lets the handler see it, `write` sends a reply past the watchers and ends the call, `first_half`
-        makes bytes that end in the middle of a reply."""
-        self.client = client
-        self.command = command
-        self.rpc = rpc
-        self.proceed = proceed
-        self.write = write
-        self.first_half = first_half
-        self.replies: list[bytes] = []
-        """Collected until the call ends."""
+    client: "WatchedClient"
+    command: Command
+    rpc: Rpc
+    proceed: Callable[[], None]
+    """Lets the handler see it."""
+    write: Callable[[bytes, GrpcStatus, str], None]
+    """Sends a reply past the watchers and ends the call."""
+    first_half: Callable[[bytes], bytes]
+    """Bytes that end in the middle of a reply."""
+    replies: list[bytes] = msgspec.field(default_factory=list)
+    """Collected until the call ends."""
 
 
 class WatchedClient:

@@ -42,19 +42,16 @@ MessageKey = tuple[str, str, str, str, int, int]
 """Group, topic, message id, retry flag, queue and offset."""
 
 
-class RenewedMessage:
+class RenewedMessage(msgspec.Struct, eq=False):
     """One message that a client works on."""
 
-    __slots__ = ("delivered", "delivered_ms", "failures", "reconsume_times", "renewals")
-
-    def __init__(self, delivered: Delivery, reconsume_times: int, delivered_ms: int) -> None:
-        self.delivered = delivered
-        """The message with its newest handle."""
-        self.reconsume_times = reconsume_times
-        self.delivered_ms = delivered_ms
-        self.renewals = 0
-        self.failures = 0
-        """How often in a row the store failed."""
+    delivered: Delivery
+    """The message with its newest handle."""
+    reconsume_times: int
+    delivered_ms: int
+    renewals: int = 0
+    failures: int = 0
+    """How often in a row the store failed."""
 
 
 class Renewal:

@@ -115,7 +115,7 @@ class MessageReader:
         )
         if max_reads is not None:
             budget = min(budget, max_reads)
-        found = _Found(GetStatus.NO_MATCHED_MESSAGE)
+        found = _Found()
         following, maximum = offset, queue.max_offset
         for _ in range(config.travel_cq_file_num_when_get_message):
             units = queue.units_from(following)
@@ -209,17 +209,14 @@ class _Limits(msgspec.Struct, gc=False):
         )
 
 
-class _Found:
+class _Found(msgspec.Struct):
     """What a pull has found so far; `walk` is called again only if that is nothing."""
 
-    __slots__ = ("count", "last_position", "status", "total_bytes", "views")
-
-    def __init__(self, status: GetStatus) -> None:
-        self.status = status
-        self.views: list[memoryview] = []
-        self.count = 0
-        self.total_bytes = 0
-        self.last_position = 0
+    status: GetStatus = GetStatus.NO_MATCHED_MESSAGE
+    views: list[memoryview] = []
+    count: int = 0
+    total_bytes: int = 0
+    last_position: int = 0
 
     def walk(
         self,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from pocketmq.broker.network.dispatch import Answer
 from pocketmq.broker.network.watch import ReplyBody, Watched
 from pocketmq.protocol.wire.command import Command
@@ -22,14 +23,11 @@ _LINGER: Final = struct.pack("ii", 1, 0)
 """Closing the socket resets the connection."""
 
 
-class ReadyReply:
+class ReadyReply(msgspec.Struct, frozen=True):
     """A reply that is ready, with a copy of its body: views of store files must not be kept."""
 
-    __slots__ = ("body", "command")
-
-    def __init__(self, command: Command, body: bytes) -> None:
-        self.command = command
-        self.body = body
+    command: Command
+    body: bytes
 
     @classmethod
     def altered(cls, former: Command, reply: Reply, opaque: int) -> "ReadyReply":

@@ -24,23 +24,22 @@ from .faults import Faults
 from .shaping import later
 
 
-class _WatchedServer:
+class _WatchedServer(msgspec.Struct, eq=False):
     """The watchers of one server, behind its log: the ledger's first, the faults while they are needed, the ledger's
     second."""
 
-    def __init__(self, server: Watchable, log: LogWatcher, faults: FaultWatcher) -> None:
-        self.server = server
-        self.log = log
-        self.faults = faults
-        self.node: Node | None = None
-        """Whose server it is, once that runs."""
-        self.ledger: tuple[Watcher, ...] = ()
-        self._placed: list[Watcher] = []
+    server: Watchable
+    log: LogWatcher
+    faults: FaultWatcher
+    node: Node | None = None
+    """Whose server it is, once that runs."""
+    ledger: tuple[Watcher, ...] = ()
+    _placed: tuple[Watcher, ...] = ()
 
     def place(self, *, has_rules: bool) -> None:
         """The faults watch while there is a rule, or something that a removed rule has begun."""
-        faults = [self.faults] if has_rules or not self.faults.is_idle else []
-        wanted = [*self.ledger[:1], *faults, *self.ledger[1:]]
+        faults = (self.faults,) if has_rules or not self.faults.is_idle else ()
+        wanted = (*self.ledger[:1], *faults, *self.ledger[1:])
         if wanted != self._placed:
             self.remove()
             for one in wanted:
@@ -51,7 +50,7 @@ class _WatchedServer:
         """All but the log."""
         for one in self._placed:
             self.server.remove_watcher(one)
-        self._placed = []
+        self._placed = ()
 
 
 class WatchedNodes:

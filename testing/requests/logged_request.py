@@ -30,21 +30,18 @@ SHOWN_BYTES: Final = 4 << 20
 """The longest body that JSON has."""
 
 
-class LoggedConnection:
+class LoggedConnection(msgspec.Struct, eq=False):
     """What the log knows of a connection."""
 
-    __slots__ = ("broker", "client_id", "is_cut", "is_of_broker", "peer")
-
-    def __init__(self, peer: str, broker: str | None) -> None:
-        self.peer = peer
-        self.broker = broker
-        """Name of the broker it leads to; `None` for a name server."""
-        self.client_id: str | None = None
-        """That of its last heartbeat."""
-        self.is_cut = False
-        """A fault closed it: what the peer has sent already is not handled."""
-        self.is_of_broker = False
-        """A broker of the test has registered over it, since the log began."""
+    peer: str
+    broker: str | None
+    """Name of the broker it leads to; `None` for a name server."""
+    client_id: str | None = None
+    """That of its last heartbeat."""
+    is_cut: bool = False
+    """A fault closed it: what the peer has sent already is not handled."""
+    is_of_broker: bool = False
+    """A broker of the test has registered over it, since the log began."""
 
 
 class LogEntry(msgspec.Struct, gc=False):

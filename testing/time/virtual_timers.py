@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
 from pocketmq.broker.time.timers import NextDue, Timer, Timers
 from pocketmq.store import VirtualClock
 
@@ -160,7 +161,7 @@ class VirtualTimers(Timers):
     # -- inside
 
     def _push(self, at_ms: int, callback: Callable[[], None], is_event: bool) -> "_Once":
-        once = _Once(self, callback, is_event=is_event)
+        once = _Once(self, callback, is_event)
         heapq.heappush(self._heap, (at_ms, next(self._numbers), once))
         return once
 
@@ -188,15 +189,12 @@ class VirtualTimers(Timers):
             self._cancelled = 0
 
 
-class _Once:
+class _Once(msgspec.Struct, eq=False):
     """One timer; `callback` is `None` once it has run or was cancelled."""
 
-    __slots__ = ("_timers", "callback", "is_event")
-
-    def __init__(self, timers: VirtualTimers, callback: Callable[[], None], *, is_event: bool) -> None:
-        self._timers = timers
-        self.callback: Callable[[], None] | None = callback
-        self.is_event = is_event
+    _timers: VirtualTimers
+    callback: Callable[[], None] | None
+    is_event: bool
 
     def cancel(self) -> None:
         if self.callback is not None:
