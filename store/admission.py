@@ -12,6 +12,8 @@ In every case the messages in the log stay readable. Not here: what a full disk 
 
 import logging
 
+import msgspec
+
 from .clock import Clock
 from .config import StoreConfig
 from .errors import DiskFailedError
@@ -22,27 +24,16 @@ RETRY_MS = 1000
 """How often a store without room on disk tries again: each try may cost the disk a commit."""
 
 
-class Admission:
+class Admission(msgspec.Struct, eq=False):
     """`accepting` is the answer, kept as a field because it is read for every message."""
 
-    __slots__ = (
-        "_clock",
-        "_config",
-        "_is_open",
-        "_retry_at_ms",
-        "accepting",
-        "disk_failure",
-        "is_disk_used_up",
-    )
-
-    def __init__(self, config: StoreConfig, clock: Clock) -> None:
-        self._config = config
-        self._clock = clock
-        self._is_open = False
-        self._retry_at_ms: int | None = None
-        self.accepting = False
-        self.is_disk_used_up = False
-        self.disk_failure: str | None = None
+    _config: StoreConfig
+    _clock: Clock
+    _is_open: bool = False
+    _retry_at_ms: int | None = None
+    accepting: bool = False
+    is_disk_used_up: bool = False
+    disk_failure: str | None = None
 
     def open(self) -> None:
         """The store is open; reasons from before are cleared."""

@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
+import msgspec
+
 from .frames import DATA, WINDOW_MAX, ConnectionFault, ErrorCode, StreamFault, head, rst_stream, window_update
 from .framing import PREFIX, PREFIX_BYTES, MessageDeframer, MessageRefused, is_single_message
 from .headers import RequestHead, answer_frames, headers_frame, trailers_frame
@@ -99,72 +101,45 @@ class ConnectionOwner(Protocol):
     def disconnected(self, connection: Any) -> None: ...
 
 
-class ServerStream:
+class ServerStream(msgspec.Struct, eq=False):
     """Owned by its connection, which calls everything above `send_headers`."""
 
-    __slots__ = (
-        "_content_left",
-        "_deframer",
-        "_encoding",
-        "_ending",
-        "_finished",
-        "_has_sent_headers",
-        "_held_bytes",
-        "_messages",
-        "_most_bytes",
-        "_out",
-        "_queue",
-        "_receive_window",
-        "_rest",
-        "_sent",
-        "_unacknowledged",
-        "exchange",
-        "id",
-        "is_closed",
-        "is_half_closed",
-        "owner",
-        "queued_bytes",
-        "unfinished_bytes",
-        "window",
-    )
-
-    def __init__(self, out: Outgoing, stream_id: int, window: int, owner: Owner) -> None:
-        self._out = out
-        self.id = stream_id
-        self.window = window
-        """What the client still accepts on this stream; negative after it made its windows smaller."""
-        self.owner = owner
-        self.exchange: Exchange | None = None
-        self.is_half_closed = False
-        """The client sends nothing more."""
-        self.is_closed = False
-        """Ended in both directions, or reset."""
-        self.queued_bytes = 0
-        """Of replies, each until all of it was sent: so long its bytes are kept."""
-        self._held_bytes = 0
-        """Of whole messages that wait for the end of the request."""
-        self.unfinished_bytes = 0
-        """Of the request, until its end has arrived."""
-        self._content_left: int | None = None
-        """What is missing of the content-length, if the headers had one."""
-        self._encoding = "identity"
-        self._most_bytes = 0
-        self._deframer: MessageDeframer | None = None
-        """Once a frame was not just one whole message."""
-        self._messages: deque[bytes] | None = None
-        """Those of the newest frame that are not handled; a frame of 16 KiB may have thousands."""
-        self._rest = (0, False)
-        """Bytes of that frame, and whether it ends the request."""
-        self._receive_window = RECEIVE_WINDOW
-        self._unacknowledged = 0
-        self._queue: deque[bytes] | None = None
-        """Replies that wait for a window or for the socket; most calls need none."""
-        self._sent = 0
-        """Of the first of them."""
-        self._ending: tuple[int, str] | None = None
-        self._finished: Exchange | None = None
-        """The exchange of a call that has finished, while replies wait for a window."""
-        self._has_sent_headers = False
+    _out: Outgoing
+    id: int
+    window: int
+    """What the client still accepts on this stream; negative after it made its windows smaller."""
+    owner: Owner
+    exchange: Exchange | None = None
+    is_half_closed: bool = False
+    """The client sends nothing more."""
+    is_closed: bool = False
+    """Ended in both directions, or reset."""
+    queued_bytes: int = 0
+    """Of replies, each until all of it was sent: so long its bytes are kept."""
+    _held_bytes: int = 0
+    """Of whole messages that wait for the end of the request."""
+    unfinished_bytes: int = 0
+    """Of the request, until its end has arrived."""
+    _content_left: int | None = None
+    """What is missing of the content-length, if the headers had one."""
+    _encoding: str = "identity"
+    _most_bytes: int = 0
+    _deframer: MessageDeframer | None = None
+    """Once a frame was not just one whole message."""
+    _messages: deque[bytes] | None = None
+    """Those of the newest frame that are not handled; a frame of 16 KiB may have thousands."""
+    _rest: tuple[int, bool] = (0, False)
+    """Bytes of that frame, and whether it ends the request."""
+    _receive_window: int = RECEIVE_WINDOW
+    _unacknowledged: int = 0
+    _queue: deque[bytes] | None = None
+    """Replies that wait for a window or for the socket; most calls need none."""
+    _sent: int = 0
+    """Of the first of them."""
+    _ending: tuple[int, str] | None = None
+    _finished: Exchange | None = None
+    """The exchange of a call that has finished, while replies wait for a window."""
+    _has_sent_headers: bool = False
 
     @property
     def is_waiting(self) -> bool:

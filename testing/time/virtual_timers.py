@@ -87,7 +87,7 @@ class VirtualTimers(Timers):
         is_event: bool,
         samples_gaps: bool = False,
     ) -> Timer:
-        repeat = _Repeat(self, seconds, action, next_due, is_event=is_event)
+        repeat = _Repeat(self, seconds, action, next_due, is_event, self.clock.elapsed_ms)
         (self._gap_fillers if samples_gaps else self._repeats).append(repeat)
         return repeat
 
@@ -202,26 +202,16 @@ class _Once(msgspec.Struct, eq=False):
             self._timers.was_cancelled(self)
 
 
-class _Repeat:
+class _Repeat(msgspec.Struct, eq=False):
     """A repeated action. Periods are counted from the last run; a period without work is not run."""
 
-    __slots__ = ("_action", "_last_ms", "_next_ms", "_next_work", "_seconds", "_timers", "is_event")
-
-    def __init__(
-        self,
-        timers: VirtualTimers,
-        seconds: Callable[[], float],
-        action: Callable[[], None],
-        next_due: NextDue,
-        *,
-        is_event: bool,
-    ) -> None:
-        self._timers = timers
-        self._seconds = seconds
-        self._action = action
-        self._next_work = next_due
-        self._last_ms = self._next_ms = timers.clock.elapsed_ms
-        self.is_event = is_event
+    _timers: VirtualTimers
+    _seconds: Callable[[], float]
+    _action: Callable[[], None]
+    _next_work: NextDue
+    is_event: bool
+    _last_ms: int
+    _next_ms: int = 0
 
     def next_period_ms(self) -> int:
         """The end of the first period that is not over yet."""
