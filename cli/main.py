@@ -27,67 +27,45 @@ class Entry(NamedTuple):
     """One command of the program."""
 
     place: str
-    """`module:attribute` of the click command."""
+    """`module:attribute` of the click command, in this package."""
     summary: str
     """The line that `pocketmq --help` shows: the first sentence of the command's own help."""
 
 
 RUN: Final = {
-    "serve": Entry(
-        "pocketmq.cli.serve:serve", "Serve RocketMQ: a broker and its name server in one process."
-    ),
-    "exec": Entry("pocketmq.cli.exec:exec_command", "Run COMMAND with a RocketMQ server of its own."),
-    "proxy": Entry(
-        "pocketmq.cli.proxy:proxy", "Stand between clients and a server, with a slow or broken network."
-    ),
+    "serve": Entry("serve:serve", "Serve RocketMQ: a broker and its name server in one process."),
+    "exec": Entry("exec:exec_command", "Run COMMAND with a RocketMQ server of its own."),
+    "proxy": Entry("proxy:proxy", "Stand between clients and a server, with a slow or broken network."),
     "demo": Entry(
-        "pocketmq.cli.demo:demo",
-        "Show where a consumer group starts reading, and why, on a broker of its own.",
+        "demo:demo", "Show where a consumer group starts reading, and why, on a broker of its own."
     ),
-    "bench": Entry(
-        "pocketmq.cli.bench.command:bench", "Measure the messages a second and the latencies of a broker."
-    ),
-    "behave": Entry(
-        "pocketmq.cli.behave:behave",
-        "Say how a client program behaves while its brokers have trouble.",
-    ),
+    "bench": Entry("bench.command:bench", "Measure the messages a second and the latencies of a broker."),
+    "behave": Entry("behave:behave", "Say how a client program behaves while its brokers have trouble."),
 }
 LOOK: Final = {
-    "topics": Entry("pocketmq.cli.inspect.topics:topics", "List the topics with their queues and messages."),
-    "groups": Entry(
-        "pocketmq.cli.inspect.groups:groups", "List the consumer groups with members, topics and lag."
-    ),
-    "lag": Entry(
-        "pocketmq.cli.inspect.lag:lag",
-        "Say how many messages a group has still to consume, queue by queue.",
-    ),
+    "topics": Entry("inspect.topics:topics", "List the topics with their queues and messages."),
+    "groups": Entry("inspect.groups:groups", "List the consumer groups with members, topics and lag."),
+    "lag": Entry("inspect.lag:lag", "Say how many messages a group has still to consume, queue by queue."),
     "clients": Entry(
-        "pocketmq.cli.inspect.clients:clients",
-        "List the clients that are connected, with group, address and version.",
+        "inspect.clients:clients", "List the clients that are connected, with group, address and version."
     ),
     "explain": Entry(
-        "pocketmq.cli.inspect.explain:explain",
-        "Say where GROUP starts reading TOPIC, queue by queue, and why.",
+        "inspect.explain:explain", "Say where GROUP starts reading TOPIC, queue by queue, and why."
     ),
-    "tail": Entry("pocketmq.cli.messages.tail:tail", "Print the messages of TOPIC as they arrive."),
-    "store": Entry(
-        "pocketmq.cli.store_command:store_command", "Look at the files of a store that no server has open."
-    ),
+    "tail": Entry("messages.tail:tail", "Print the messages of TOPIC as they arrive."),
+    "store": Entry("store_command:store_command", "Look at the files of a store that no server has open."),
     "pipeline": Entry(
-        "pocketmq.cli.pipeline.command:pipeline",
+        "pipeline.command:pipeline",
         "Topics, stores and client behaviour as tables: jobs on DuckDB and Spark.",
     ),
 }
 CHANGE: Final = {
     "send": Entry(
-        "pocketmq.cli.messages.send:send",
-        "Send messages to TOPIC: each BODY, or each line of FILE or standard input.",
+        "messages.send:send", "Send messages to TOPIC: each BODY, or each line of FILE or standard input."
     ),
-    "admin": Entry(
-        "pocketmq.cli.admin.command:admin", "Look into a cluster and change it: the commands of mqadmin."
-    ),
+    "admin": Entry("admin.command:admin", "Look into a cluster and change it: the commands of mqadmin."),
     "completion": Entry(
-        "pocketmq.cli.completion:completion", "Print what makes TAB complete pocketmq's words in a shell."
+        "completion:completion", "Print what makes TAB complete pocketmq's words in a shell."
     ),
 }
 CHAPTERS: Final = {"Run": RUN, "Look": LOOK, "Change": CHANGE}
@@ -107,7 +85,7 @@ class LazyGroup(SpellingGroup):
             return None
         module, _, attribute = entry.place.partition(":")
         with _importing():
-            command = getattr(import_module(module), attribute)
+            command = getattr(import_module(f".{module}", __package__), attribute)
         assert isinstance(command, click.Command)
         return command
 

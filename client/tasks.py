@@ -106,6 +106,13 @@ class SharedWork(Generic[ResultT]):
             task.exception()  # seen: all who waited may have left
 
 
+async def cancelled(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Cancel these tasks, and return when they have ended."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 async def until_ended(tasks: Collection[asyncio.Task[Any]]) -> None:
     """Return when these cancelled tasks have ended. A task that ignores its cancellation is left behind after
     `CANCEL_TIMEOUT_SECONDS`: a listener must not keep its consumer from leaving."""

@@ -28,7 +28,7 @@ from ..values.message import MessageExt
 from ..values.results import PullResult
 from .listeners import ListenerInvoker
 from .send_back import SendBack
-from .settlement import LOCAL_RETRY_DELAY_MS, PulledSettlement, Settlement, batches
+from .settlement import LOCAL_RETRY_DELAY_MS, PulledSettlement, Settlement, batches, first_failed
 
 _log = logging.getLogger(__name__)
 
@@ -270,7 +270,8 @@ class ConcurrentDelivery:
         settlement: Settlement,
     ) -> None:
         assert isinstance(status, ConsumeConcurrentlyStatus)
-        again = await settlement.settle(messages, status, context)
+        failed = first_failed(status, context.ack_index, len(messages))
+        again = await settlement.settle(messages, failed, context.delay_level_when_next_consume)
         if again:
             self._try_again_later(again, context.message_queue, settlement)
 

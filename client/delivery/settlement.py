@@ -20,7 +20,7 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from ..rebalancing.consumer_context import ConsumerContext
 from ..rebalancing.process_queue import ProcessQueue
 from ..settings.consumer_settings import PushConsumerSettings
-from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+from ..values.listener_returns import ConsumeConcurrentlyStatus
 from ..values.message import MessageExt
 from .send_back import SendBack
 
@@ -54,13 +54,9 @@ class Settlement(Protocol):
     def accepts(self, messages: Sequence[MessageExt]) -> bool:
         """Whether the batch may be given to the listener now; if not, it is dropped."""
 
-    async def settle(
-        self,
-        messages: Sequence[MessageExt],
-        status: ConsumeConcurrentlyStatus,
-        context: ConsumeConcurrentlyContext,
-    ) -> list[MessageExt]:
-        """Act on the listener's result. The messages returned are to be tried again here, after a pause."""
+    async def settle(self, messages: Sequence[MessageExt], failed: int, delay_level: int) -> list[MessageExt]:
+        """Act on the listener's result: those from the index `failed` on failed, and wait for `delay_level`. What is
+        returned is to be tried again here, after a pause."""
 
 
 class PulledSettlement:
@@ -95,17 +91,11 @@ class PulledSettlement:
         if offset >= 0:
             self._offsets.update(self.queue, offset, increase_only=True)
 
-    async def settle(
-        self,
-        messages: Sequence[MessageExt],
-        status: ConsumeConcurrentlyStatus,
-        context: ConsumeConcurrentlyContext,
-    ) -> list[MessageExt]:
+    async def settle(self, messages: Sequence[MessageExt], failed: int, delay_level: int) -> list[MessageExt]:
         """Send back what failed, keep what could not be sent, and move the offset."""
         if self.process_queue.dropped:
             return []
-        failed = messages[first_failed(status, context.ack_index, len(messages)) :]
-        not_sent = await self._send_back_failed(failed, context.delay_level_when_next_consume)
+        not_sent = await self._send_back_failed(messages[failed:], delay_level)
         for message in not_sent:
             message.reconsume_times += 1
         self.finish([message for message in messages if message not in not_sent] if not_sent else messages)

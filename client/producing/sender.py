@@ -6,6 +6,7 @@ A producer sends with a `Sender`, and so does a consumer that sends a failed mes
 """
 
 import asyncio
+import functools
 import itertools
 import random
 from collections.abc import Awaitable
@@ -185,23 +186,19 @@ class Sender(GroupProducer):
                 context = hooks.before(outgoing, queue, address, mode)
         except ClientError as error:
             raise self.outcomes.note_failure(Failure.CLIENT, error, queue, began_ms) from error
-        if hooks is None or context is None:
-            return await self._connect_and_post(outgoing, queue, address, due)
-        if mode is CommunicationMode.ASYNC:
-            hooks.after(context)
+        after = None if hooks is None or context is None else functools.partial(hooks.after, context)
+        if after is not None and mode is CommunicationMode.ASYNC:
+            after()
         try:
-            result = await self._connect_and_post(outgoing, queue, address, due)
+            connection = self._live(address) or await self._connect(queue, address, due - self.loop.time())
+            result = await self.post(PostedSend(self.outcomes, outgoing, queue, connection, due))
         except AttemptFailed as failed:
-            hooks.after(context, error=failed.error)
+            if after is not None:
+                after(error=failed.error)
             raise
-        hooks.after(context, result=result)
+        if after is not None:
+            after(result=result)
         return result
-
-    async def _connect_and_post(
-        self, outgoing: Outgoing, queue: MessageQueue, address: str, due: float
-    ) -> SendResult:
-        connection = self._live(address) or await self._connect(queue, address, due - self.loop.time())
-        return await self.post(PostedSend(self.outcomes, outgoing, queue, connection, due))
 
     async def _connect(self, queue: MessageQueue, address: str, timeout_seconds: float | None) -> Connection:
         began_ms = steady_ms()

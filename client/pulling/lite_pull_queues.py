@@ -23,6 +23,7 @@ from ..rebalancing.held_queues import HeldQueues
 from ..rebalancing.process_queue import ProcessQueue
 from ..rebalancing.subscriptions import subscription_of
 from ..settings.consumer_settings import LitePullConsumerSettings
+from ..tasks import cancelled
 from ..values.message import MessageExt
 from ..values.results import PullStatus
 from .pull_api import PullApi, PullOrder
@@ -101,10 +102,7 @@ class LiteQueues(HeldQueues):
         """End every pull loop; the queues stay assigned."""
         self._stopped = True
         self.arrived.set()
-        tasks = [assigned.task for assigned in self.assigned.values() if assigned.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled([one.task for one in self.assigned.values() if one.task is not None])
 
     def take_ready(self) -> list[MessageExt] | None:
         """The next batch of a queue that is still assigned; its offset is what a commit would store. The batch before

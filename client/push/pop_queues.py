@@ -22,7 +22,6 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from ..clock import steady_ms, wall_ms
 from ..delivery.concurrent_delivery import ConcurrentDelivery
 from ..delivery.send_back import concurrent_reconsume_limit
-from ..delivery.settlement import first_failed
 from ..hooks.hooks import FilterMessageContext
 from ..pulling.pull_api import only_wanted
 from ..pulling.queue_loop import QueueLoop
@@ -31,7 +30,7 @@ from ..rebalancing.first_position import pop_init_mode
 from ..rebalancing.flow_control import FLOW_CONTROL_DELAY_MS, SUSPENDED_DELAY_MS, PullControl
 from ..rebalancing.process_queue import PopProcessQueue
 from ..settings.consumer_settings import PushConsumerSettings
-from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+from ..tasks import cancelled
 from ..values.message import MessageExt
 from .pop_api import PopApi, receipt_of
 
@@ -81,25 +80,19 @@ class PopSettlement:
             return False
         return not self._pop_queue.dropped
 
-    async def settle(
-        self,
-        messages: Sequence[MessageExt],
-        status: ConsumeConcurrentlyStatus,
-        context: ConsumeConcurrentlyContext,
-    ) -> list[MessageExt]:
+    async def settle(self, messages: Sequence[MessageExt], failed: int, delay_level: int) -> list[MessageExt]:
         """Acknowledge what succeeded and put off what failed. Nothing is tried again here."""
         self._pop_queue.waiting_acks -= len(messages)
         if self._pop_queue.dropped or is_pop_timeout(messages):
             _log.warning("popped messages are dropped, or their time is over: %r", list(messages))
             return []
-        failed = first_failed(status, context.ack_index, len(messages))
         if failed:
             self._api.ack(messages[:failed], self._topic)
         for message in messages[failed:]:
             if message.reconsume_times >= self._max_times:
                 self._give_up(message)
             else:
-                self._redeliver_later(message, context.delay_level_when_next_consume)
+                self._redeliver_later(message, delay_level)
         return []
 
     def _give_up(self, message: MessageExt) -> None:
@@ -155,10 +148,7 @@ class PopQueues:
     async def stop(self) -> None:
         """End every loop; what was popped may still be acknowledged."""
         self._stopped = True
-        loops = list(self._loops.values())
-        for loop in loops:
-            loop.cancel()
-        await asyncio.gather(*loops, return_exceptions=True)
+        await cancelled(list(self._loops.values()))
         self._loops.clear()
 
     def drop_all(self) -> None:

@@ -44,6 +44,7 @@ from ..rebalancing.plan import is_balanced, split_assignments
 from ..rebalancing.process_queue import ProcessQueue
 from ..rebalancing.queue_locks import QueueLocks
 from ..settings.consumer_settings import PushConsumerSettings
+from ..tasks import cancelled
 from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeOrderlyContext, direct_result
 from ..values.message import MessageExt
 from .pop_queues import PopQueues
@@ -172,10 +173,7 @@ class PushQueues(HeldQueues):
         self._stopped = True
         if self.pops is not None:
             await self.pops.stop()
-        pulls = list(self._pulls.values())
-        for pull in pulls:
-            pull.cancel()
-        await asyncio.gather(*pulls, return_exceptions=True)
+        await cancelled(list(self._pulls.values()))
         self._pulls.clear()
 
     def drop_all(self) -> None:

@@ -264,9 +264,15 @@ class HeldQueues(GroupConsumer):
         others = [queue for queue in additions if queue not in connected]
         for queues in [part for part in (connected, others) if part] or [[]]:
             added = [found for queue in queues if (found := await self._try_to_add(queue)) is not None]
-            changed |= bool(added)
-            await self._begin(topic, added, known, assigned, changed=changed)
+            if changed or added:
+                change = self.queues_changed(topic, known, assigned)
+                told = self._instance.spawn(change, f"change of {topic}")
+                # The brokers should know the change before the first pulls come; slow ones are not waited for.
+                await asyncio.wait({told}, timeout=FIRST_PULL_DELAY_MS / 1000)
             changed = False
+            for queue, process_queue, offset in added:
+                if not process_queue.dropped:
+                    self.begin(queue, process_queue, offset)
 
     def _is_connected(self, queue: MessageQueue) -> bool:
         address = self._instance.routes.member(queue.broker_name)
@@ -299,24 +305,6 @@ class HeldQueues(GroupConsumer):
         process_queue.start_offset = offset
         self.table[queue] = process_queue
         return queue, process_queue, offset
-
-    async def _begin(
-        self,
-        topic: str,
-        added: Iterable[Added],
-        known: set[MessageQueue],
-        assigned: set[MessageQueue],
-        *,
-        changed: bool,
-    ) -> None:
-        """Start the pulls of what was added. The brokers should know the change before the first pulls come; slow ones
-        are not waited for."""
-        if changed:
-            told = self._instance.spawn(self.queues_changed(topic, known, assigned), f"change of {topic}")
-            await asyncio.wait({told}, timeout=FIRST_PULL_DELAY_MS / 1000)
-        for queue, process_queue, offset in added:
-            if not process_queue.dropped:
-                self.begin(queue, process_queue, offset)
 
     # -- what push and lite pull consumers do differently
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from pocketmq import cli
 from pocketmq.cli.__main__ import run
 from pocketmq.cli.main import COMMANDS, Entry, main
 from pocketmq.cli.mistakes import INTERRUPTED
@@ -25,7 +26,7 @@ def test_help_imports_no_command() -> None:
         "import sys\n"
         "from pocketmq.cli.main import COMMANDS, main\n"
         "main(['--help'], standalone_mode=False)\n"
-        "loaded = {entry.place.partition(':')[0] for entry in COMMANDS.values()} & sys.modules.keys()\n"
+        "loaded = {'pocketmq.cli.' + entry.place.partition(':')[0] for entry in COMMANDS.values()} & sys.modules.keys()\n"
         "assert not loaded, loaded\n"
         "assert not {'asyncio', 'msgspec', 'pocketmq.client'} & sys.modules.keys()\n"
     )
@@ -48,7 +49,7 @@ def test_ctrl_c_in_an_import_ends_the_program_wherever_it_arrives(
         "@click.command\n"
         "def command(): click.echo('not interrupted')\n"
     )
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(cli, "__path__", [*cli.__path__, str(tmp_path)])
     monkeypatch.setitem(COMMANDS, "interrupted", Entry("interrupted_import:command", ""))
     result = CliRunner().invoke(main, ["interrupted"])
     assert (result.exit_code, result.output.strip()) == (130, "")
@@ -95,7 +96,7 @@ def test_completion_lists_commands_and_imports_none() -> None:
         "from pocketmq.cli.main import COMMANDS, main\n"
         "try: main(prog_name='pocketmq')\n"
         "except SystemExit: pass\n"
-        "assert not {entry.place.partition(':')[0] for entry in COMMANDS.values()} & sys.modules.keys()\n"
+        "assert not {'pocketmq.cli.' + entry.place.partition(':')[0] for entry in COMMANDS.values()} & sys.modules.keys()\n"
     )
     ran = subprocess.run(
         [sys.executable, "-c", program],

@@ -10,7 +10,7 @@ from pocketmq.client.delivery.send_back import SendBack, concurrent_reconsume_li
 from pocketmq.client.delivery.settlement import PulledSettlement, batches, first_failed
 from pocketmq.client.offsets.offset_store import OffsetMemory
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
-from pocketmq.client.values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+from pocketmq.client.values.listener_returns import ConsumeConcurrentlyStatus
 from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.bodies.client import MessageModel
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -46,8 +46,7 @@ async def test_results_have_the_same_effect_as_in_java(asked: str, recorded: str
     queue.put(messages)
     if gone != "-1":
         queue.remove([messages[int(gone)]])
-    context = ConsumeConcurrentlyContext(QUEUE, ack_index=int(ack_index))
-    await bench.settlement.settle(messages[:3], Status(status), context)
+    await bench.settlement.settle(messages[:3], first_failed(Status(status), int(ack_index), 3), 0)
     sent = ",".join(map(str, bench.sent))
     cached = ",".join(map(str, sorted(queue._cached)))
     times = ",".join(str(message.reconsume_times) for message in messages)
