@@ -33,24 +33,20 @@ select '{side}' as side, topic, coalesce(brokerName, '') as brokerName, queueId,
        case when msgId <> offsetMsgId then md5(body) end as md5, date_trunc('minute', bornTimestamp) as minute
 from {side}_messages where not ({is_system}) and {times}
 """
-COUNTS: Final = """
-select {group}, cast(sum(case when side = 'left' then n else 0 end) as bigint) as leftMessages,
-       cast(sum(case when side = 'right' then n else 0 end) as bigint) as rightMessages,
-       cast(sum(case when side = 'left' then bytes else 0 end) as bigint) as leftBytes,
-       cast(sum(case when side = 'right' then bytes else 0 end) as bigint) as rightBytes
-from sums group by {group} order by {group}
+_BY_SIDE: Final = """cast(sum(case when side = 'left' then {n} else 0 end) as bigint) as leftMessages,
+       cast(sum(case when side = 'right' then {n} else 0 end) as bigint) as rightMessages,
+       cast(sum(case when side = 'left' then {bytes} else 0 end) as bigint) as leftBytes,
+       cast(sum(case when side = 'right' then {bytes} else 0 end) as bigint) as rightBytes"""
+COUNTS: Final = f"""
+select {{group}}, {_BY_SIDE.format(n="n", bytes="bytes")} from sums group by {{group}} order by {{group}}
 """
 SUMS: Final = """
 select side, topic, brokerName, queueId, count(*) as n, cast(sum(storeSize) as bigint) as bytes,
        min(queueOffset) as least, max(queueOffset) as most, count(*) - count(id) as nameless
 from both_sides group by side, topic, brokerName, queueId
 """
-MINUTES: Final = """
-select topic, minute, cast(sum(case when side = 'left' then 1 else 0 end) as bigint) as leftMessages,
-       cast(sum(case when side = 'right' then 1 else 0 end) as bigint) as rightMessages,
-       cast(sum(case when side = 'left' then storeSize else 0 end) as bigint) as leftBytes,
-       cast(sum(case when side = 'right' then storeSize else 0 end) as bigint) as rightBytes
-from (
+MINUTES: Final = f"""
+select topic, minute, {_BY_SIDE.format(n="1", bytes="storeSize")} from (
     select side, topic, storeSize,
            case when id is null then minute else min(minute) over (partition by topic, id) end as minute
     from both_sides

@@ -9,7 +9,7 @@ nothing else says that.
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -24,7 +24,6 @@ from pocketmq.protocol.message.properties import (
 from pocketmq.protocol.message.topics import is_retry_topic
 
 from ...tables.brokers.batch_sender import BatchSender
-from ...tables.planning.positions import Queue
 from ...tables.records.batch_encoder import NOT_SENT, copied_texts, elements, requests
 
 COLUMNS: Final = ("body", "properties", "msgId", "flag", "sysFlag", "bornTimestamp")
@@ -32,7 +31,6 @@ COLUMNS: Final = ("body", "properties", "msgId", "flag", "sysFlag", "bornTimesta
 OF_ATTEMPTS: Final = frozenset((RETRY_TOPIC, DLQ_ORIGIN_TOPIC, DLQ_ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID))
 ATTEMPTS: Final = "reconsumeTimes"
 """The column with the number of attempts."""
-StoredRows = Callable[[int, int, Queue, int], None]
 BATCH_ROWS: Final = 4000
 BATCH_BYTES: Final = 2 * 1024 * 1024
 """Half of what brokers accept unless they are configured otherwise."""
@@ -69,7 +67,7 @@ def copies_of(
     topic: str,
     *,
     extra: Mapping[str, str] | None = None,
-    max_bytes: int | None = None,
+    max_bytes: int = BATCH_BYTES,
     keeps_attempts: bool = False,
 ) -> Iterator[Copy]:
     """The requests for the rows of a batch, in their order.
@@ -99,7 +97,6 @@ def copies_of(
     ):  # a batch has one number of attempts, a retry topic no batches
         yield from map(single, range(batch.num_rows))
         return
-    max_bytes = BATCH_BYTES if max_bytes is None else max_bytes
     edges = [0, *(np.flatnonzero(np.diff(is_compressed)) + 1).tolist(), batch.num_rows]
     for begin, end in itertools.pairwise(edges):
         if begin == end or is_compressed[begin]:  # a batch has one compression
@@ -113,23 +110,3 @@ def copies_of(
             else:
                 first, stop = begin + first, begin + stop
                 yield Copy(first=first, stop=stop, body=body, born_ms=born_ms[first])
-
-
-def send_copies(
-    sender: BatchSender,
-    batch: Any,
-    topic: str,
-    *,
-    extra: Mapping[str, str],
-    stored: StoredRows,
-) -> None:
-    """Start sending the rows of a batch, to any queue.
-
-    `stored(first, stop, queue, offset)` is called for rows [first, stop) once the broker says where their first is.
-    """
-    for copy in copies_of(batch, topic, extra=extra):
-
-        def told(queue: Queue, offset: int, copy: Copy = copy) -> None:
-            stored(copy.first, copy.stop, queue, offset)
-
-        sender.send(copy.request(sender, topic), copy.body, copy.stop - copy.first, stored=told)

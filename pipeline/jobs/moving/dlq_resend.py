@@ -22,7 +22,7 @@ from ...tables.planning.positions import Queue, offsets_to_json
 from ..report.report import Section
 from ..sql.arrow_frame import frame_of_rows
 from ..sql.message_input import MessageInput
-from .copies import COLUMNS, send_copies
+from .copies import COLUMNS, Copy, copies_of
 from .dead_letters import ORIGIN, TIMEOUT_MS, Wanted, origin_of, retry_topic_of
 
 GROUP_OF_JOB: Final = "pocketmq-dlq"
@@ -139,14 +139,17 @@ class _SentBack(msgspec.Struct, frozen=True):
         extra: dict[str, str],
         is_done: npt.NDArray[np.bool_],
     ) -> None:
-        def acknowledged(first: int, stop: int, *_: object) -> None:
-            is_done[rows[first:stop]] = True
-
         sender = BatchSender(
             self.client, group=GROUP_OF_JOB, in_flight=4, timeout_ms=TIMEOUT_MS, retry_timeout_ms=60_000
         )
         try:
-            send_copies(sender, batch.take(pa.array(rows)), target, extra=extra, stored=acknowledged)
+            for copy in copies_of(batch.take(pa.array(rows)), target, extra=extra):
+
+                def acknowledged(queue: Queue, offset: int, copy: Copy = copy) -> None:
+                    is_done[rows[copy.first : copy.stop]] = True
+
+                count = copy.stop - copy.first
+                sender.send(copy.request(sender, target), copy.body, count, stored=acknowledged)
             sender.finish()
         except SendError as error:
             sender.cancel(after_seconds=TIMEOUT_MS / 1000)

@@ -90,12 +90,8 @@ class SparkEngine:
         rows = self.sql(text).frame
         cached = rows.cache()
         self._cached.append(cached)
-        if not is_small:
-            cached.createOrReplaceTempView(name)
-            return
-        few = cached.limit(KEPT_HERE + 1).toArrow()
-        if few.num_rows > KEPT_HERE:
-            cached.createOrReplaceTempView(name)
-            return
-        self.spark.createDataFrame(few, schema=rows.schema).createOrReplaceTempView(name)
-        self._cached.pop().unpersist()
+        few = cached.limit(KEPT_HERE + 1).toArrow() if is_small else None
+        if few is not None and few.num_rows <= KEPT_HERE:
+            cached = self.spark.createDataFrame(few, schema=rows.schema)
+            self._cached.pop().unpersist()
+        cached.createOrReplaceTempView(name)

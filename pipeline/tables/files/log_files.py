@@ -191,11 +191,10 @@ def log_splits(files: list[LogFile], split_bytes: int, least: int, known_end: in
 def splits_after(splits: list[LogSplit], position: int) -> list[LogSplit]:
     """The splits from a position of the log on: with the end of the last record that a queue knows, what is not
     dispatched yet."""
-    begins = [max(split.begin, position - split.file.base) for split in splits]
     return [
-        LogSplit(split.file, begin, split.end, split.known_end)
-        for split, begin in zip(splits, begins, strict=True)
-        if begin < split.end
+        msgspec.structs.replace(split, begin=max(split.begin, position - split.file.base))
+        for split in splits
+        if max(split.begin, position - split.file.base) < split.end
     ]
 
 

@@ -39,16 +39,13 @@ class QueueBounds(msgspec.Struct, frozen=True):
 Bounds = Mapping[Queue, QueueBounds]
 
 
-class Loss(msgspec.Struct, frozen=True):
+class Loss(Range, frozen=True):
     """Messages [lo, hi) of a queue that were requested and do not exist."""
 
-    queue: Queue
-    lo: int
-    hi: int
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.queue}: {self.hi - self.lo} messages, offsets [{self.lo}, {self.hi}), {self.reason}"
+        return f"{self.queue}: {self.size} messages, offsets [{self.lo}, {self.hi}), {self.reason}"
 
 
 def ranges_between(start: Mapping[Queue, int], end: Mapping[Queue, int]) -> list[Range]:
