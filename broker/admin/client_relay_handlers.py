@@ -7,6 +7,7 @@ Mirrors `Broker2Client` and the `callConsumer` part of `AdminBrokerProcessor`. R
 
 from typing import Any, Final
 
+import msgspec
 from pocketmq.protocol.bodies.client_state import GetConsumerStatusBody
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.languages import V3_0_7_SNAPSHOT, V3_1_8_SNAPSHOT, version_name
@@ -51,14 +52,9 @@ async def consume_message_directly(broker: Broker, request: ConsumeMessageDirect
         group_config = broker.groups.find_or_create(request.consumer_group)
         topic_sys_flag = topic_sys_flag if topic_config is None else topic_config.topic_sys_flag
         group_sys_flag = group_sys_flag if group_config is None else group_config.group_sys_flag
-    forwarded = ConsumeMessageDirectly(
-        consumer_group=request.consumer_group,
-        client_id=request.client_id,
-        msg_id=request.msg_id,
-        broker_name=broker.config.broker_name,
-        topic=request.topic,
-        topic_sys_flag=topic_sys_flag,
-        group_sys_flag=group_sys_flag,
+    name = broker.config.broker_name
+    forwarded = msgspec.structs.replace(
+        request, broker_name=name, topic_sys_flag=topic_sys_flag, group_sys_flag=group_sys_flag
     )
     return await _relay(broker, request.consumer_group, request.client_id, forwarded, record)
 

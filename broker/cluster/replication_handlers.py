@@ -32,13 +32,10 @@ def get_broker_ha_status(cluster: Cluster, request: GetBrokerHaStatus) -> HARunt
 @handles(ExchangeBrokerHaInfo)
 def exchange_broker_ha_info(cluster: Cluster, request: ExchangeBrokerHaInfo) -> ExchangeBrokerHaInfoReply:
     """Set the master's addresses on a slave; a master answers its own addresses."""
-    is_slave = cluster.is_slave
-    if request.master_ha_address is not None:
-        if is_slave:
-            cluster.replication_slave.given_address = request.master_ha_address
-            cluster.metadata_sync.given_address = request.master_address
-        return ExchangeBrokerHaInfoReply()
-    if is_slave:
+    if cluster.is_slave and request.master_ha_address is not None:
+        cluster.replication_slave.given_address = request.master_ha_address
+        cluster.metadata_sync.given_address = request.master_address
+    if cluster.is_slave or request.master_ha_address is not None:
         return ExchangeBrokerHaInfoReply()
     return ExchangeBrokerHaInfoReply(
         master_ha_address=cluster.identity.ha_address,

@@ -1,9 +1,7 @@
 """A slave's side of replication: it copies its master's log.
 
-    connect     to haMasterAddress, or to the HA port that the name servers answer
-    report      the end of the own log, at first and after each part
-    append      each part, as received
-    dispatch    new records to their queues, in slices, so that readers do not wait
+It connects to haMasterAddress, or to the HA port that the name servers answer, reports the end of its own log, at first
+and after each part, and dispatches new records to their queues in slices, so that readers do not wait.
 
 After a broken connection the slave connects again in 5 s. It does the same if the master sends a log that does not
 continue ours: it never truncates its own log. Mirrors DefaultHAClient. The bytes are in `protocol/wire/ha_stream.py`;

@@ -1,12 +1,8 @@
 """Offsets of broadcasting consumers (5.x), kept for a while so that a consumer can move between a proxy and the broker.
 
 A broadcasting consumer keeps its offsets itself. Behind a proxy it cannot, so it pulls with a negative offset. The
-broker answers such a pull, and the first pull after a move, with the offset to continue from. It is the first of these
-that exists:
-
-    the offset this client pulled last
-    the lowest offset of the clients that left (stored under group@broadcast)
-    0 if the first message of the queue is in memory, else the end of the queue
+broker answers such a pull, and the first pull after a move, with the offset to continue from: the one this client
+pulled last, or the lowest of the clients that left (stored under group@broadcast), or where a new group would start.
 
 The broker deletes a client broadcastOffsetExpireSecond after its last pull, or broadcastOffsetExpireMaxSecond after it
 while the client is connected directly (not through a proxy). Mirrors `BroadcastOffsetManager` and its use in

@@ -1,19 +1,8 @@
 """The rules that decide where a consumer group starts reading a queue.
 
 A client sends QUERY_CONSUMER_OFFSET (14). If the answer has an offset, the client starts there. If the answer is "not
-found", the client's ConsumeFromWhere decides. The broker tries these rules in order; the first match wins:
-
-    B0  a server-side reset waits for this queue                 -> the offset of the reset
-    B1  the group has a stored offset                            -> the stored offset
-    B2  the request forbids a default (setZeroIfNotFound=false)  -> not found
-    B3  min offset > 0: the first messages are already deleted   -> not found
-    B4  min offset 0, the first message is still in memory       -> 0
-    B5  min offset 0, the first message is cold                  -> not found
-    B6  min offset 0, no first message (empty or unknown queue)  -> not found; in the 4.9 line 0
-
-One rule of our own is tried after B2, if the key newGroupsStartAt is not `official`:
-
-    B7  newGroupsStartAt is first or last, not a retry topic     -> the min or the max offset
+found", the client's ConsumeFromWhere decides. The broker tries the rules B0 to B6 in their order (B7, of our own, after
+B2); the first match wins.
 
 B4 is the reason why a group with CONSUME_FROM_LAST_OFFSET reads a young topic from its start. Mirrors
 `ConsumerManageProcessor.queryConsumerOffset` and `RebalancePushImpl.computePullFromWhere`. Pure functions: `verdict.py`

@@ -1,10 +1,5 @@
 """Says in the log, once each, why a group may not get what it expects: reasons that users search for days.
 
-    members that subscribe differently   each heartbeat replaces the group's subscriptions, so messages are lost
-    more members than queues             the members without a queue are idle
-    a topic that does not exist          nothing arrives until somebody creates it
-    a pull ahead of the heartbeats       nothing arrives until the client's next heartbeat
-
 Nothing depends on it. Heartbeats call it, and pulls that are refused.
 """
 

@@ -1,17 +1,8 @@
 """TLS as in the official servers: on the same ports as plain connections; the first byte decides.
 
-    tls.server.mode               permissive (default): plain and TLS; enforcing: only TLS; disabled: only plain
-    tls.test.mode.enable          true (default): a certificate generated at the start, which proves nothing
-    tls.server.certPath           certificate chain, PEM            tls.server.keyPath       its key, PEM (PKCS#8)
-    tls.server.keyPassword        of an encrypted key               tls.server.trustCertPath whose client certificates
-    tls.server.need.client.auth   none (default), optional, require                          are trusted
-    tls.server.authClient         true: client certificates are checked against them
-    tls.enable, useTLS            our own connections, to name servers, begin with TLS
-    tls.client.trustCertPath      whose server certificates are trusted if tls.client.authServer is true
-
-The file that tls.config.file names may set the same keys. Certificates are read again when their files change.
-Settings that cannot work stop the start; certificates are loaded at the first TLS connection. `tls_stream.py` handles
-the bytes. Mirrors `TlsSystemConfig` and `TlsHelper`. Keys are never logged.
+The file that tls.config.file names may set the same keys (`docs/configuration.md`). Certificates are read again when
+their files change. Settings that cannot work stop the start; certificates are loaded at the first TLS connection.
+`tls_stream.py` handles the bytes. Mirrors `TlsSystemConfig` and `TlsHelper`. Keys are never logged.
 """
 
 import contextlib
@@ -88,9 +79,8 @@ class Tls:
         if self._client is None:
             config = self._config
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            context.check_hostname = (
-                False  # as in the official client: brokers have addresses, not host names
-            )
+            # As in the official client: brokers have addresses, not host names.
+            context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
             if config.tls_client_auth_server and not config.tls_test_mode_enable:
                 context.verify_mode = ssl.CERT_REQUIRED

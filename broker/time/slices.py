@@ -1,12 +1,7 @@
 """How much one loop iteration may do, so that other requests are answered meanwhile.
 
-Reports over all groups, topics or queues are made in slices of time; messages and answers are counted.
-
-    async with broker.reports:
-        rows = [row_of(group) async for group in in_slices(broker.groups.groups)]
-        return Answer(body=await encode_json(Report(rows=rows), len(rows)))
-
-What a table holds is copied before (`list(...)`): it may change between two slices.
+Reports over all groups, topics or queues are made in slices of time; messages and answers are counted. What a table
+holds is copied before (`list(...)`): it may change between two slices.
 """
 
 import asyncio
