@@ -22,11 +22,11 @@ from .membership import client_handlers
 from .name_server import handlers as name_server_handlers
 from .pop import ack_handlers, assignment_handlers, peek_handlers, pop_handlers
 from .pulling import pull_handlers
-from .sending import reply_handlers, retry_handlers, send_handlers
+from .sending import recall_handlers, reply_handlers, retry_handlers, send_handlers
 from .transactions import transaction_handlers
 
 HANDLER_MODULES: Final = (
-    *(send_handlers, transaction_handlers, timer_handlers, reply_handlers),
+    *(send_handlers, transaction_handlers, recall_handlers, timer_handlers, reply_handlers),
     *(retry_handlers, pull_handlers, pop_handlers, ack_handlers, peek_handlers, assignment_handlers),
     *(offset_handlers, client_handlers),
     *(group_handlers, topic_handlers, client_relay_handlers, query_handlers, runtime_handlers),

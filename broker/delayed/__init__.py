@@ -5,5 +5,5 @@ delayed_sends.py   moves messages into the schedule topic or the timer topic whe
 delay_levels.py    delivers messages with a delay level when they are due
 timer.py           the timer: enqueues the messages of the timer topic, wakes at the next slot
 timer_delivery.py  delivers the messages of one slot
-timer_handlers.py  370 recalls a message; 60 and 61 answer the state of the timer
+timer_handlers.py  60 and 61 answer the state of the timer
 """

@@ -19,7 +19,6 @@ class Producing:
         self.broker_config = broker.config
         self.sending = broker.sending
         self.decisions = Decisions()
-        self.delayed = broker.delayed
         self.delays = broker.delays
         self.transactions = broker.transactions
         self.random = broker.state.random

@@ -8,8 +8,8 @@ late. Mirrors `EndTransactionActivity`, `TransactionProcessor` and `RecallMessag
 import logging
 from typing import Final
 
-from pocketmq.broker.delayed.timer_handlers import recall_message as recall_stored_message
 from pocketmq.broker.network.dispatch import Answer
+from pocketmq.broker.sending.recall_handlers import recall_message as recall_stored_message
 from pocketmq.broker.transactions.transaction_handlers import end_transaction as end_half_message
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
@@ -18,7 +18,7 @@ from pocketmq.protocol.requests.send import EndTransaction, RecallMessage, Recal
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..calls.broker_call import BrokerCall, HandlerAnswer
-from ..calls.handler import PROXY, RpcRefused
+from ..calls.handler import ANSWERS_LATER, PROXY, Deferred, RpcRefused
 from ..calls.rpc_call import RpcCall
 from ..conversion.names import checked_topic
 from ..messages import (
@@ -78,7 +78,7 @@ def end_transaction(
 
 def recall_message(
     producing: Producing, request: RecallMessageRequest, call: RpcCall
-) -> RecallMessageResponse:
+) -> RecallMessageResponse | Deferred:
     """The reply names the message. The broker recalls with `recallMessageEnable` only."""
     producing.clients.check(call, request)
     topic = checked_topic(request.topic, producing.topics)
@@ -90,8 +90,18 @@ def recall_message(
         raise _failed(str(error)) from None
     recall = RecallMessage(producer_group=topic, topic=topic, recall_handle=request.recall_handle)
     peer = producing.clients.peer_with_address_of(call)
-    broker_call = BrokerCall(peer, recall.code, language=peer.language)
-    answer = recall_stored_message(producing.delayed, recall, broker_call)
+
+    def durable(answer: HandlerAnswer) -> None:
+        assert isinstance(answer, Answer)
+        call.answer(_recalled(answer))
+
+    broker_call = BrokerCall(peer, recall.code, durable, language=peer.language)
+    answer = recall_stored_message(producing.sending, recall, broker_call)
+    return _recalled(answer) if isinstance(answer, Answer) else ANSWERS_LATER
+
+
+def _recalled(answer: Answer) -> RecallMessageResponse:
+    """Raises `RpcRefused`."""
     if answer.code != ResponseCode.SUCCESS or not isinstance(answer.reply, RecallMessageReply):
         raise _failed(answer.remark or "")
     return RecallMessageResponse(status=OK, message_id=answer.reply.msg_id)

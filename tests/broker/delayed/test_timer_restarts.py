@@ -181,7 +181,7 @@ async def test_message_that_the_full_disk_could_not_enqueue_is_delivered_once(
     broker = life.begin()
     await send(broker, b"first", TIMER_DELAY_SEC="5")
     with monkeypatch.context() as patch:
-        patch.setattr(TimerWheel, "put", full)
+        patch.setattr(TimerWheel, "put_all", full)
         # The first message of a moment may need room in the wheel's file.
         assert (await send(broker, b"second", TIMER_DELAY_SEC="6")).code == 0
         life.loop.run_for(1500)
@@ -201,7 +201,7 @@ async def test_message_that_waited_for_the_disk_overtakes_none_that_is_due_earli
     broker = life.begin()
     await send(broker, b"first", TIMER_DELAY_SEC="5")
     with monkeypatch.context() as patch:
-        patch.setattr(TimerWheel, "put", full)
+        patch.setattr(TimerWheel, "put_all", full)
         assert (await send(broker, b"second", TIMER_DELAY_SEC="6")).code == 0
         life.clock.advance(10_000)
     life.loop.run_for(5_000)

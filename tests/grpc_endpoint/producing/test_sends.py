@@ -8,6 +8,8 @@ from pocketmq.grpc_endpoint.messages import (
     Code,
     Encoding,
     MessageType,
+    RecallMessageRequest,
+    Resource,
     timestamp_of,
 )
 from pocketmq.grpc_endpoint.producing.sent_message import queue_of_group
@@ -15,8 +17,8 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.requests.admin import UpdateBrokerConfig
 
-from broker_fakes import ask
-from grpc_calls import GrpcBroker, new_message, send
+from broker_fakes import ask, turns
+from grpc_calls import FakeStream, GrpcBroker, new_message, send
 
 PX = "org.apache.rocketmq.proxy.common.ProxyException: "
 
@@ -140,6 +142,26 @@ async def test_message_that_waits_for_the_disk_is_answered_later(grpc_maker: Any
     (reply,) = stream.replies
     assert reply.status.code == Code.OK
     assert [entry.offset for entry in reply.entries] == [0, 1]
+
+
+async def test_recall_that_waits_for_the_disk_is_answered_later(grpc_maker: Any, clock: Any) -> None:
+    grpc = grpc_maker(store={"flush_disk_type": "SYNC_FLUSH"}, recall_message_enable=True)
+    grpc.topic("d", "DELAY", queues=1)
+    due = timestamp_of(clock.wall_ms() + 5000)
+    sent = grpc.begin(send(new_message("d", delivery_timestamp=due)))
+    await flush(grpc, sent)
+    handle = sent.reply.entries[0].recall_handle
+    recalled = grpc.begin(RecallMessageRequest(topic=Resource(name="d"), recall_handle=handle))
+    assert not recalled.is_ended
+    await flush(grpc, recalled)
+    assert recalled.reply.status.code == Code.OK
+
+
+async def flush(grpc: GrpcBroker, stream: FakeStream) -> None:
+    """What waits for the disk is answered."""
+    grpc.broker.store.flush_pass()
+    await turns()
+    assert stream.is_ended
 
 
 @pytest.mark.parametrize(("wait_ms", "level"), [(0, 1), (1000, 2), (59_000, 5), (90_000_000, 18)])
