@@ -50,9 +50,14 @@ async def fetch_name_servers(url: str) -> list[str]:
 
 
 def _get(url: str) -> bytes:
+    import urllib.error
     import urllib.request
 
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(url, timeout=FETCH_SECONDS) as answer:
-        page: bytes = answer.read(MAX_PAGE_BYTES)
-        return page
+    try:
+        with opener.open(url, timeout=FETCH_SECONDS) as answer:
+            page: bytes = answer.read(MAX_PAGE_BYTES)
+            return page
+    except urllib.error.HTTPError as error:
+        error.close()  # it holds the answer
+        raise

@@ -1,5 +1,7 @@
 """What an editor offers on a client or a message: only what its user calls."""
 
+import inspect
+
 import pytest
 from pocketmq.client import (
     LitePullConsumer,
@@ -56,7 +58,7 @@ STORED = {
 )
 def test_only_what_a_user_calls_is_offered(kind: type, names: set[str]) -> None:
     offered = {name for name in dir(kind) if not name.startswith("_")} | {
-        name for base in kind.__mro__ for name in vars(base).get("__annotations__", ()) if name[0] != "_"
+        name for base in kind.__mro__ for name in inspect.get_annotations(base) if name[0] != "_"
     }
     assert offered - names == set()
     assert names - offered == set()

@@ -66,7 +66,7 @@ def test_no_message_is_missed_when_the_hour_is_there_twice(berlin: None) -> None
         ({"consume_from_where": ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET}, "start or consume_from_where"),
         ({"consume_timestamp": "20260101000000"}, "start or consume_timestamp"),
         ({"start": "earliest"}, "expected 'first', 'last' or a datetime"),
-        ({"start": datetime.min}, "out of range"),
+        ({"start": datetime.min}, "out of range|year must be"),
         ({"start": []}, "expected 'first', 'last' or a datetime"),
         ({"start": 5}, "expected 'first', 'last' or a datetime"),
     ],

@@ -138,6 +138,8 @@ async def write(choice: random.Random, port: int, data: bytes) -> None:
     try:
         size = max(choice.choice((7, 100, 5_000, len(data))), len(data) // 200)
         for at in range(0, len(data), size):
+            if writer.transport.is_closing():
+                break
             writer.write(data[at : at + size])
             if choice.random() < 0.3:
                 await asyncio.sleep(0)

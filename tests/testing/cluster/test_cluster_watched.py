@@ -76,7 +76,8 @@ def ask(url: str, value: Any = None) -> tuple[int, Any]:
         with urllib.request.urlopen(urllib.request.Request(url, body), timeout=5) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
-        return error.code, json.load(error)
+        with error:
+            return error.code, json.load(error)
 
 
 # -- time
