@@ -238,7 +238,8 @@ class Clients:
                 then(settings)
 
     def _new_peer(self, call: RpcCall) -> GrpcPeer:
-        return GrpcPeer(call, self.commands, self.forget)
+        address = call.peer, call.packed_host
+        return GrpcPeer(call.loop, call.client_id, call.language, *address, self.commands, self.forget)
 
 
 def _kept_bytes(client_id: str, settings: Settings) -> int:

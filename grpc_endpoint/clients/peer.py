@@ -17,6 +17,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import PeerError
 from pocketmq.protocol.bodies.body import Body
@@ -59,38 +60,21 @@ _RESULTS: Final[dict[int, CMResult]] = {
 }
 
 
-class GrpcPeer:
+class GrpcPeer(msgspec.Struct, eq=False):
     """Owned by the event loop. `stream` is the telemetry stream on which the client last sent settings."""
 
-    __slots__ = (
-        "_commands",
-        "_on_close",
-        "client_id",
-        "closed",
-        "language",
-        "loop",
-        "packed_host",
-        "peer",
-        "seen_ms",
-        "stream",
-    )
-
-    def __init__(
-        self, call: RpcCall, commands: "ClientCommands", on_close: Callable[["GrpcPeer"], None]
-    ) -> None:
-        """The client of this call."""
-        self.loop = call.loop
-        self.client_id = call.client_id
-        self.language = call.language
-        self.peer = call.peer
-        self.packed_host = call.packed_host
-        self.closed = False
-        """Whether the client is gone: it said so, or it was silent for too long."""
-        self.seen_ms = 0
-        """When it last sent settings or a heartbeat, by the wall's time."""
-        self.stream: RpcCall | None = None
-        self._commands = commands
-        self._on_close = on_close
+    loop: asyncio.AbstractEventLoop
+    client_id: str
+    language: str
+    peer: str
+    packed_host: bytes
+    _commands: "ClientCommands"
+    _on_close: Callable[["GrpcPeer"], None]
+    closed: bool = False
+    """Whether the client is gone: it said so, or it was silent for too long."""
+    seen_ms: int = 0
+    """When it last sent settings or a heartbeat, by the wall's time."""
+    stream: RpcCall | None = None
 
     def __repr__(self) -> str:
         return f"{self.client_id[:LONGEST_SHOWN]}@{self.peer}"

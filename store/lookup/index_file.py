@@ -48,21 +48,6 @@ def index_file_bytes(slots: int, units: int) -> int:
 class IndexFile:
     """One file; its header is kept in fields and written to the file after every message or batch."""
 
-    __slots__ = (
-        "_slots",
-        "_units_at",
-        "begin_position",
-        "begin_timestamp",
-        "capacity",
-        "count",
-        "end_position",
-        "end_timestamp",
-        "file",
-        "is_sound",
-        "room",
-        "slots_used",
-    )
-
     begin_timestamp: int
     end_timestamp: int
     begin_position: int

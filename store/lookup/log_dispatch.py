@@ -12,7 +12,6 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import NamedTuple
 
-import msgspec
 from pocketmq.core.plain_records import LoggedRecord
 from pocketmq.core.properties import read_properties
 from pocketmq.protocol.message.flags import is_queued
@@ -41,14 +40,17 @@ _Place = tuple[str, int]
 """(topic, queue id)"""
 
 
-class _Tail(msgspec.Struct):
+class _Tail:
     """The units that wait for one queue, and where it will end with them."""
 
-    queue: ConsumeQueue
-    topic: str
-    max_offset: int
-    records_end: int
-    units: list[bytes]
+    __slots__ = ("max_offset", "queue", "records_end", "topic", "units")
+
+    def __init__(self, queue: ConsumeQueue) -> None:
+        self.queue = queue
+        self.topic = queue.topic
+        self.max_offset = queue.max_offset
+        self.records_end = queue.records_end
+        self.units: list[bytes] = []
 
 
 class LogDispatch:
@@ -188,10 +190,7 @@ class LogDispatch:
         topic = topic_of(topic_bytes)
         if not is_possible_place(topic, queue_id, 0):
             return None
-        queue = self._queues.get_or_create(topic, queue_id)
-        tail = self._tails[topic_bytes, queue_id] = _Tail(
-            queue, topic, queue.max_offset, queue.records_end, []
-        )
+        tail = self._tails[topic_bytes, queue_id] = _Tail(self._queues.get_or_create(topic, queue_id))
         return tail
 
 
