@@ -30,7 +30,7 @@ from ..storing.numbers import number_property, parse_number
 from ..tables.metric_table import MetricTable
 from ..time.slices import ITEMS_IN_A_TURN
 from ..time.timers import Timer
-from .timer_delivery import RETRY_MS, TimerDelivery
+from .timer_delivery import NEVER_ENQUEUED, RETRY_MS, TimerDelivery
 
 _log = logging.getLogger("pocketmq.delayed")
 
@@ -40,8 +40,6 @@ FINISH_MS: Final = 3000
 """Longest time that `stop` takes to deliver the rest of a slot."""
 FILES_INTERVAL_MS: Final = 30_000
 """How often old files of the timer log are deleted."""
-NEVER_ENQUEUED: Final = (1 << 63) - 1
-"""TIMER_ENQUEUE_MS of a message that was already due when the timer read it."""
 _OF_WAITING: Final = (names.TIMER_OUT_MS, names.REAL_TOPIC, names.TIMER_DEL_UNIQKEY)
 _NO_LIMIT: Final = 2_147_483_647
 _LONG_AGO_MS: Final = -(1 << 62)
@@ -366,35 +364,32 @@ class MessageTimer:
         last = min(queue.max_offset, timers.queue_offset + ITEMS_IN_A_TURN)
         while timers.queue_offset < last:
             record = record_at_offset(state.store, queue, timers.queue_offset)
-            if record is not None and self._would_overtake(timers, record):
-                return 0
-            if record is not None and not self._enqueue_late(timers, record):
-                return RETRY_MS
+            if record is not None and (wait_ms := self._enqueue_late(timers, record)) is not None:
+                return wait_ms
             timers.queue_offset += 1
             if record is not None:
                 timers.save_progress(timers.delivered)
         return 0 if timers.queue_offset < queue.max_offset else None
 
-    def _would_overtake(self, timers: TimerStore, record: Record) -> bool:
-        """Whether a message that is due already has to wait until the wheel has delivered what is due earlier: a
-        checkpoint of a pop is before its acks."""
-        slot_ms = timers.floor(self._state.clock.now_ms())
-        if timers.read_ms >= slot_ms or self._state.config.store.timer_stop_dequeue:
-            return False
-        due_ms = _out_ms(read_properties(record.properties))
-        return due_ms is not None and timers.read_ms <= due_ms < slot_ms
-
-    def _enqueue_late(self, timers: TimerStore, record: Record) -> bool:
+    def _enqueue_late(self, timers: TimerStore, record: Record) -> int | None:
+        """Enqueue a message, also for a slot that is over but not delivered: its messages are delivered in the order of
+        their time, and those that a recall names are not. Returns the ms until it is to be tried again, if it is."""
         properties = read_properties(record.properties)
         due_ms = _out_ms(properties)
         if due_ms is None or timers.was_delivered(record.queue_offset, due_ms):
-            return True
+            return None
         now_ms = self._state.clock.now_ms()
-        if due_ms < max(timers.read_ms, timers.floor(now_ms)):
+        timers.skip_idle(now_ms)
+        if self._work is not None and timers.floor(due_ms) == timers.read_ms:
+            return 0  # the slot is being delivered
+        waits_for_nothing = self._state.config.store.timer_stop_dequeue and due_ms < timers.floor(now_ms)
+        if due_ms < timers.read_ms or waits_for_nothing:
             store = partial(self.delivery.store_copy, record, properties, NEVER_ENQUEUED, rolls=False)
-            return deliver("timed", record.position, store)
-        topic, deletes = properties.get(names.REAL_TOPIC), names.TIMER_DEL_UNIQKEY in properties
-        return self._enqueue(timers, due_ms, [(record.position, record.size, topic, deletes)], now_ms)
+            is_done = deliver("timed", record.position, store)
+        else:
+            topic, deletes = properties.get(names.REAL_TOPIC), names.TIMER_DEL_UNIQKEY in properties
+            is_done = self._enqueue(timers, due_ms, [(record.position, record.size, topic, deletes)], now_ms)
+        return None if is_done else RETRY_MS
 
     def _enqueue(self, timers: TimerStore, due_ms: int, messages: list[TimedMessage], now_ms: int) -> bool:
         """Enqueue messages that are due at the same time, all or none."""

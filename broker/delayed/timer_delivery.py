@@ -34,6 +34,8 @@ _log = logging.getLogger("pocketmq.delayed")
 
 UNITS_IN_AN_ITERATION: Final = 2000
 """Units looked at in one loop iteration, about a millisecond of work."""
+NEVER_ENQUEUED: Final = (1 << 63) - 1
+"""TIMER_ENQUEUE_MS of a message that was already due when the timer read it."""
 RETRY_MS: Final = 500
 """Wait after an append that failed."""
 
@@ -100,8 +102,9 @@ class TimerDelivery:
         topic, unique_id = properties.get(names.REAL_TOPIC, ""), properties.get(names.UNIQ_KEY, "")
         result = None
         if not recalled or deletion_key(self._state.config, topic, unique_id) not in recalled:
+            enqueued_at = NEVER_ENQUEUED if unit.delay < 0 else unit.enqueued_at
             rolls = bool(unit.magic & MAGIC_ROLL)
-            result = self.store_copy(record, properties, unit.enqueued_at, rolls=rolls)
+            result = self.store_copy(record, properties, enqueued_at, rolls=rolls)
         if is_done(result):
             self._count(properties, -1)
         return result

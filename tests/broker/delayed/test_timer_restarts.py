@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.protocol.requests.replication import GetTimerCheckPoint
+from pocketmq.protocol.requests.send import RecallMessage
 from pocketmq.store import VirtualClock
 from pocketmq.store.errors import DiskFullError
 from pocketmq.store.timer.timer_checkpoint import decode_timer_checkpoint
+from pocketmq.store.timer.timer_log import TimerLog
 from pocketmq.store.timer.timer_store import TimerStore
 from pocketmq.store.timer.timer_wheel import TimerWheel
 
@@ -170,8 +172,8 @@ async def test_slave_that_becomes_a_master_delivers_what_is_left(life: Life) -> 
     assert bodies(again) == [b"2", b"30", b"60"]
 
 
-def full(wheel: TimerWheel, slots: object) -> None:
-    """In the place of what writes slots: a disk without room."""
+def full(*_: object) -> None:
+    """In the place of what writes slots or units: a disk without room."""
     raise DiskFullError("no space")
 
 
@@ -229,3 +231,20 @@ async def test_while_the_wheel_cannot_be_written_messages_are_delivered_and_noth
     again = life.begin()
     life.loop.run_for(10_000)
     assert bodies(again) == [b"first", b"second", b"third", b"fourth"]
+
+
+async def test_recall_that_could_not_be_enqueued_before_its_time_still_counts(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer was a success: a power loss may have taken its unit from the timer log, or the disk was full."""
+    broker = life.begin()
+    broker.config.recall_message_enable = True
+    sent = await send(broker, b"recalled", TIMER_DELAY_SEC="5", UNIQ_KEY="U")
+    await send(broker, b"kept", TIMER_DELAY_SEC="5")
+    with monkeypatch.context() as patch:
+        patch.setattr(TimerLog, "append", full)
+        recall = RecallMessage(producer_group="pg", topic="T", recall_handle=sent.fields["recallHandle"])
+        assert (await ask(broker, recall)).code == 0
+        life.clock.advance(10_000)
+    life.loop.run_for(5_000)
+    assert bodies(broker) == [b"kept"]
