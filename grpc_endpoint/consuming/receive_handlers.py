@@ -124,7 +124,10 @@ def check_invisible_time(invisible_ms: int, least_ms: int, most_ms: int) -> None
 
 
 def check_readable(consuming: Consuming, topic: str) -> None:
-    """Raises `RpcRefused` if this broker does not have the topic, or no queue of it can be read."""
+    """Raises `RpcRefused` if this broker does not have the topic, or no queue of it can be read. A slave keeps no
+    account of what it delivers: its master would deliver the same messages once more."""
+    if consuming.broker.config.is_slave:
+        raise RpcRefused(Code.FORBIDDEN, f"{PROXY}a slave delivers no messages: receive from its master")
     config = consuming.broker.topics.find(topic)
     if config is None:
         raise topic_not_found(topic)

@@ -86,13 +86,16 @@ class Routes:
 
     def own_topic(self, topic: str) -> TopicConfig | None:
         """The topic at this broker; made, if clients may make topics. The broker's own retry and dead-letter topics are
-        not made here."""
-        config = self._broker.topics.find(topic)
-        if config is not None or self._config.grpc_strict or not self._broker.config.auto_create_topic_enable:
+        not made here; and a slave has those of its master."""
+        broker = self._broker
+        config = broker.topics.find(topic)
+        if config is not None or self._config.grpc_strict or not broker.config.auto_create_topic_enable:
             return config
+        if broker.config.is_slave:
+            return None
         if is_retry_topic(topic) or is_dlq_topic(topic):
             return None
-        return self._broker.topics.create_for_send(topic, AUTO_CREATE_TOPIC, NEW_TOPIC_QUEUES)
+        return broker.topics.create_for_send(topic, AUTO_CREATE_TOPIC, NEW_TOPIC_QUEUES)
 
     # -- routes
 

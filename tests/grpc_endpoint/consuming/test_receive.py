@@ -233,3 +233,12 @@ async def test_the_queue_of_the_request_does_not_matter(consumers: Consumers) ->
         group=Resource(name="g"), message_queue=queue, batch_size=32, auto_renew=True
     )
     assert consumers.ask(request).bodies == ["m0", "m1", "m2", "m3"]
+
+
+async def test_a_slave_delivers_nothing(consumers: Consumers) -> None:
+    """In order it needs no store for that; but the master would deliver the same messages at the same time."""
+    consumers.broker.groups.update(IN_ORDER)
+    consumers.broker.config.store.broker_role = "SLAVE"
+    consumers.announce("c1")
+    text = f"{PX}a slave delivers no messages: receive from its master"
+    assert consumers.receive().status == (Code.FORBIDDEN, text)

@@ -48,6 +48,12 @@ async def test_unknown_topic_is_not_found_where_topics_are_not_made(grpc_maker: 
     assert route(grpc, "new").status.code == Code.TOPIC_NOT_FOUND
 
 
+async def test_a_slave_makes_no_topic(grpc: GrpcBroker) -> None:
+    grpc.broker.config.store.broker_role = "SLAVE"
+    assert route(grpc, "new").status.code == Code.TOPIC_NOT_FOUND
+    assert grpc.broker.topics.find("new") is None
+
+
 async def test_retry_topics_are_not_made(grpc: GrpcBroker) -> None:
     assert route(grpc, "%RETRY%g").status.code == Code.TOPIC_NOT_FOUND
 
