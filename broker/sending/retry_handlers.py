@@ -25,7 +25,7 @@ from pocketmq.store import PutStatus
 
 from ..delayed.delayed_sends import delay_if_asked
 from ..errors import Refusal, faq
-from ..network.dispatch import Call, handles
+from ..network.dispatch import Answer, Call, Held, handles
 from ..storing.messages import copy_of, record_at
 from ..tables.topic_table import READ_WRITE
 from .send_checks import refuse_at_slave
@@ -37,9 +37,16 @@ _ORIGIN: Final = (names.RETRY_TOPIC, names.ORIGIN_MESSAGE_ID)
 
 
 @handles(ConsumerSendMsgBack)
-def consumer_send_msg_back(sending: Sending, request: ConsumerSendMsgBack, call: Call) -> None:
-    """Store a copy of the message at `offset` for its next try, or among the group's dead letters."""
+def consumer_send_msg_back(
+    sending: Sending, request: ConsumerSendMsgBack, call: Call
+) -> Answer | Held | None:
+    """Store a copy of the message at `offset` for its next try, or among the group's dead letters.
+
+    The consumer moves its offset once it is answered, so the copy has to be durable; the official broker does not wait,
+    and a power loss can take the message. Like its answer, this one is the same if the disk or the slaves are too slow.
+    """
     refuse_at_slave(sending)
+    sending.durable_log.check_room()
     config = sending.config
     group_config = _group_config(sending, request.group)
     if not flags.is_writeable(config.broker_permission):
@@ -47,7 +54,7 @@ def consumer_send_msg_back(sending: Sending, request: ConsumerSendMsgBack, call:
             ResponseCode.NO_PERMISSION, f"the broker[{config.broker_ip1}] sending message is forbidden"
         )
     if group_config.retry_queue_nums <= 0:
-        return
+        return None
     topic = retry_topic(request.group)
     topic_sys_flag = flags.TOPIC_UNIT_SUB if request.unit_mode else 0
     topic_config = sending.topics.create_for_send_back(
@@ -86,6 +93,7 @@ def consumer_send_msg_back(sending: Sending, request: ConsumerSendMsgBack, call:
     if is_dead:
         owner = (call.command.fields or {}).get("Owner")
         sending.statistics.dead_letter(owner, request.group, request.origin_topic)
+    return sending.durable_log.answer_when_durable(call, Answer())
 
 
 def redirect_if_exhausted(

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 from pocketmq.broker.broker import Broker
+from pocketmq.broker.network.dispatch import HELD
 from pocketmq.broker.sending.retry_handlers import redirect_if_exhausted
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.languages import V3_4_9
@@ -13,7 +14,18 @@ from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 from pocketmq.store import VirtualClock
 
-from broker_fakes import Asked, MakeBroker, ask, record_at, send_request, store_message
+from broker_fakes import (
+    Asked,
+    FakeConnection,
+    MakeBroker,
+    as_asked,
+    ask,
+    record_at,
+    send,
+    send_request,
+    store_message,
+    turns,
+)
 
 
 def put(broker: Broker) -> tuple[int, str]:
@@ -95,3 +107,20 @@ async def test_the_group_of_a_pop_retry_topic_is_the_part_before_the_plus(broker
     request = send_request("%RETRY%GG+T2", reconsume_times=17)
     assert redirect_if_exhausted(broker.sending, request, 513, 5) == ("%DLQ%GG", 0, ("DELAY", "-1"))
     assert "GG" in broker.groups
+
+
+async def test_a_copy_is_answered_once_it_is_on_disk(broker_maker: MakeBroker) -> None:
+    """SYNC_FLUSH: the consumer moves its offset then, and a power loss must not take the copy."""
+    broker = broker_maker(store={"flush_disk_type": "SYNC_FLUSH"})
+    offset, _ = put(broker)
+    broker.store.flush_pass()
+    await turns()
+    connection = FakeConnection()
+    request = ConsumerSendMsgBack(offset=offset, group="GG", delay_level=0)
+    assert await send(broker, request, connection=connection) is HELD
+    await turns()
+    assert connection.late_answers == []
+    broker.store.flush_pass()
+    await turns()
+    (answer,) = connection.late_answers
+    assert as_asked(answer).code == 0
