@@ -132,14 +132,10 @@ async def test_recalled_message_is_never_delivered(timed: Broker, loop: FakeLoop
 @pytest.mark.parametrize(
     ("handle", "topic", "code", "remark"),
     [
-        ("v1 T broker-a 1700000009001 U", "TBW102", 604, "recall failed, topic not match"),
         ("v1 nope broker-a 1700000009001 U", "nope", 17, "recall failed, the topic[nope] not exist"),
-        ("garbage", "T", 604, "recall handle is invalid"),
         ("v2 T broker-a 1700000009001 U", "T", 604, "recall handle is invalid"),
         ("v1 T broker-a", "T", 604, "recall handle is invalid"),
         ("", "T", 604, "recall handle is invalid"),
-        ("v1 T other 1700000009001 U", "T", 604, "recall failed, broker service not available"),
-        ("v1 T broker-a 1 U", "T", 604, "recall failed, timestamp invalid"),
         ("v1 T broker-a zz U", "T", 604, "recall failed, timestamp invalid"),
         ("v1 T broker-a 1800000000000 U", "T", 604, "recall failed, timestamp invalid"),
     ],

@@ -115,18 +115,6 @@ async def test_disabled_closes_what_begins_with_tls(tmp_path: Path) -> None:
             await connected(node.broker_address, believing())
 
 
-async def test_nonsense_behind_the_first_byte_ends_that_connection_alone(tmp_path: Path) -> None:
-    async with running(make_node(tmp_path)) as node:
-        reader, writer = await connected(node.broker_address)
-        writer.write(b"\x16\x03\x01\x00\x05hello and nothing that is TLS" * 10)
-        async with asyncio.timeout(SECONDS):
-            await reader.read()  # at most an alert, then the end
-        writer.close()
-        streams = await connected(node.broker_address, believing())
-        assert (await asked(streams, Command(28, 1)))[0].code == 0
-        streams[1].close()
-
-
 async def test_connections_without_a_byte_end_with_the_server(tmp_path: Path) -> None:
     async with running(make_node(tmp_path)) as node:
         silent = await connected(node.broker_address)

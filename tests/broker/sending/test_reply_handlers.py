@@ -78,14 +78,6 @@ async def test_4_9_stores_the_properties_as_they_came(broker4: Broker) -> None:
     assert bytes(stored.properties) == SENT_TEXT.encode()
 
 
-@pytest.mark.parametrize("answer", [Command(1), PeerError("silent")])
-async def test_the_reply_fails_if_the_asker_refuses_it(broker: Broker, answer: Command | PeerError) -> None:
-    asker(broker, answer)
-    got = await reply(broker, PROPERTIES)
-    assert (got.code, got.remark) == (1, f"push reply message to {ASKER}fail.")
-    assert got.fields["queueOffset"] == "0", "it is stored all the same"
-
-
 async def test_the_asker_has_ten_seconds(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     asker(broker)
     assert (await reply(broker, PROPERTIES)).code == 1

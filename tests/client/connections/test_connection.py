@@ -8,7 +8,7 @@ import pytest
 from pocketmq.client.connections import connection as connection_module
 from pocketmq.client.connections.connection import Connection
 from pocketmq.client.connections.pool import ConnectionPool
-from pocketmq.client.errors import CallTimeout, NotReachable, RequestRefused
+from pocketmq.client.errors import CallTimeout, NotReachable
 from pocketmq.protocol.requests.offset import GetMaxOffset
 from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
@@ -88,13 +88,6 @@ async def test_garbage_ends_the_connection_and_its_calls(garbage: bytes) -> None
         assert connection.closed
 
 
-async def test_a_peer_that_closes_fails_the_waiting_calls() -> None:
-    async with peer(lambda asked, writer: writer.close()) as address:
-        connection = await Connection.connect(address)
-        with pytest.raises(NotReachable):
-            await connection.call(QUESTION)
-
-
 async def test_go_away_is_followed_to_a_new_connection_once() -> None:
     seen: list[asyncio.StreamWriter] = []
 
@@ -107,15 +100,6 @@ async def test_go_away_is_followed_to_a_new_connection_once() -> None:
         connections = ConnectionPool()
         assert (await connections.call(address, QUESTION)).offset == 7
         assert len(seen) == 2
-        connections.close()
-
-
-async def test_a_refusal_carries_code_and_remark() -> None:
-    async with peer(lambda asked, writer: reply(asked, writer, ResponseCode.TOPIC_NOT_EXIST)) as address:
-        connections = ConnectionPool()
-        with pytest.raises(RequestRefused) as refused:
-            await connections.call(address, QUESTION)
-        assert refused.value.code == ResponseCode.TOPIC_NOT_EXIST
         connections.close()
 
 

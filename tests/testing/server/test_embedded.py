@@ -208,11 +208,6 @@ def test_started_server_refuses_a_second_start_and_keeps_running(server: Embedde
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        (
-            {"defaultTopicQueueNum": 4},
-            "unknown key defaultTopicQueueNum, did you mean defaultTopicQueueNums?",
-        ),
-        ({"defaultTopicQueueNums": "x"}, "defaultTopicQueueNums must be a whole number, got 'x'"),
         ({"autoCreateTopicEnable": 1}, "autoCreateTopicEnable must be true or false, got '1'"),
         ({"storePathRootDir": "x"}, "storePathRootDir must be given as the argument store"),
     ],

@@ -187,17 +187,6 @@ def pop(topic: str, group: str, **more: int) -> PopMessage:
     )
 
 
-def test_a_popped_message_without_ack_comes_back_when_its_time_is_over(mq: RocketMQ) -> None:
-    topic, group = mq.topic("orders"), mq.group("billing")
-    mq.send(topic, "one")
-    assert mq.server.request(pop(topic, group)).rest_num is not None
-    mq.clock.advance("59s")
-    retry = f"%RETRY%{group}_{topic}"
-    assert mq.messages(retry) == []
-    mq.clock.advance("10s")
-    assert [message.text for message in mq.messages(retry)] == ["one"]
-
-
 def pull(topic: str, group: str, *, suspend_ms: int) -> PullMessage:
     return PullMessage(
         consumer_group=group,
