@@ -87,7 +87,9 @@ def behave(
     """
     command: tuple[str, ...] = ctx.obj
     if lists:
-        _list()
+        known = [read_scenario(name) for name in built_in()]
+        rows = [(one.name, one.clients, one.about) for one in known]
+        click.echo(table(("scenario", "clients", "about"), rows))
         return
     if not command and scenarios:
         raise click.UsageError(f"give the program after --: pocketmq behave {' '.join(scenarios)} -- COMMAND")
@@ -132,11 +134,6 @@ def _ended_by_signals() -> Iterator[None]:
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
-
-
-def _list() -> None:
-    known = [read_scenario(name) for name in built_in()]
-    click.echo(table(("scenario", "clients", "about"), [(one.name, one.clients, one.about) for one in known]))
 
 
 def as_text(reports: Sequence[Report]) -> str:

@@ -142,11 +142,8 @@ def _print_messages(messages: list[Any], *, as_json: bool) -> None:
             for name in ("TAGS", "KEYS")
             if name in message.properties
         )
+        body = printable(message.body[:60].decode("utf-8", "replace"))
         click.echo(
             f"queue {message.queue_id} offset {message.queue_offset} position {message.position} "
-            f"{message.size} bytes {local_time(message.store_time_ms)} {names} {_preview(message.body)}"
+            f"{message.size} bytes {local_time(message.store_time_ms)} {names} {body}"
         )
-
-
-def _preview(body: bytes) -> str:
-    return printable(body[:60].decode("utf-8", "replace"))

@@ -14,15 +14,13 @@ run at once. The listener runs under the consume lock of its queue, which must b
     no           SUSPEND, else              go on; the messages stay taken
 
 A pause is needed unless every message of the batch used up its tries and was sent to the retry topic, from where the
-broker moves it to the dead letters. For SUSPEND what `exhausted` returns is sent, and `settle` gets what could not be
-sent; the whole batch is delivered again then, also what was sent. Tries are counted in the client alone and start anew
-with the next owner. Mirrors `ConsumeMessageOrderlyService`.
+broker moves it to the dead letters. The whole batch is delivered again then, also what was sent. Tries are counted in
+the client alone and start anew with the next owner. Mirrors `ConsumeMessageOrderlyService`.
 """
 
 import asyncio
 import logging
 import weakref
-from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -33,11 +31,11 @@ from ..rebalancing.process_queue import ProcessQueue
 from ..rebalancing.queue_locks import QueueLocks
 from ..settings.consumer_settings import PushConsumerSettings
 from ..tasks import Tasks
-from ..values.listener_returns import ConsumeOrderlyContext, ConsumeOrderlyStatus
+from ..values.listener_returns import ConsumeOrderlyContext, ConsumeOrderlyStatus, ListenerStatus
 from ..values.message import MessageExt
 from ..values.results import PullResult
 from .listeners import ListenerInvoker
-from .send_back import NO_LIMIT, SendBack, ordered_reconsume_limit
+from .send_back import SendBack, ordered_reconsume_limit
 
 MAX_TIME_CONSUME_CONTINUOUSLY_MS: Final = 60_000
 """A queue gives way to others after this long."""
@@ -51,57 +49,10 @@ _MIN_SUSPEND_MS: Final = 10
 _MAX_SUSPEND_MS: Final = 30_000
 
 
-class OrderedOutcome(msgspec.Struct, frozen=True):
-    """`offset` to store, replacing the stored one, -1 for none. `pauses`: the task ends, and another starts after
-    `suspend_ms`; else it takes the next batch."""
-
-    offset: int
-    pauses: bool
-
-
-def exhausted(messages: Sequence[MessageExt], max_times: int) -> list[MessageExt]:
-    """The messages that used up their tries and have to be sent to the dead letters now."""
-    return [message for message in messages if message.reconsume_times >= max_times]
-
-
-def settle(
-    queue: ProcessQueue,
-    messages: Sequence[MessageExt],
-    status: ConsumeOrderlyStatus,
-    *,
-    auto_commit: bool = True,
-    max_times: int = NO_LIMIT,
-    not_sent: Sequence[MessageExt] = (),
-) -> OrderedOutcome:
-    """Act on the status of a batch just taken. `not_sent`: those of `exhausted` that could not be sent."""
-    if status is ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT:
-        if _count_tries(messages, max_times, not_sent):
-            queue.consume_again(messages)
-            return OrderedOutcome(-1, True)
-        return OrderedOutcome(queue.commit() if auto_commit else -1, False)
-    if auto_commit or status is ConsumeOrderlyStatus.COMMIT:
-        return OrderedOutcome(queue.commit(), False)
-    if status is ConsumeOrderlyStatus.ROLLBACK:
-        queue.rollback()
-        return OrderedOutcome(-1, True)
-    return OrderedOutcome(-1, False)
-
-
 def suspend_ms(context_ms: int, setting_ms: int) -> int:
     """The pause before a batch is delivered again: the context's, or with -1 the setting's, within 10 ms and 30 s."""
     wanted_ms = setting_ms if context_ms == -1 else context_ms
     return min(max(wanted_ms, _MIN_SUSPEND_MS), _MAX_SUSPEND_MS)
-
-
-def _count_tries(messages: Sequence[MessageExt], max_times: int, not_sent: Sequence[MessageExt]) -> bool:
-    """Count a try of each message that will be delivered again; whether there are any."""
-    stuck = {message.queue_offset for message in not_sent}
-    pauses = False
-    for message in messages:
-        if message.reconsume_times < max_times or message.queue_offset in stuck:
-            message.reconsume_times += 1
-            pauses = True
-    return pauses
 
 
 _log = logging.getLogger(__name__)
@@ -220,39 +171,42 @@ class OrderedDelivery:
             if process_queue.dropped:
                 return None
             status = await self._invoker.invoke(messages, context, self._settings.consume_timeout * 60_000)
-        assert isinstance(status, ConsumeOrderlyStatus)
-        return await self._settle(messages, queue, process_queue, status, context)
+        return await self._settle(messages, process_queue, status, context)
 
     async def _settle(
         self,
         messages: list[MessageExt],
-        queue: MessageQueue,
         process_queue: ProcessQueue,
-        status: ConsumeOrderlyStatus,
+        status: ListenerStatus,
         context: ConsumeOrderlyContext,
     ) -> int | None:
-        limit = ordered_reconsume_limit(self._settings.max_reconsume_times)
-        not_sent = []
-        if status is ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT:
-            not_sent = [
-                message
-                for message in exhausted(messages, limit)
-                if not await self.send_back.send_to_dead_letters(message)
-            ]
-        elif context.auto_commit and status is not ConsumeOrderlyStatus.SUCCESS:
-            _log.warning("%s needs a context with auto_commit = False; treated as SUCCESS", status.value)
-        outcome = settle(
-            process_queue,
-            messages,
-            status,
-            auto_commit=context.auto_commit,
-            max_times=limit,
-            not_sent=not_sent,
-        )
-        if outcome.offset >= 0 and not process_queue.dropped:
-            self._context.offsets.update(queue, outcome.offset)
-        if not outcome.pauses:
-            return None
-        return suspend_ms(
+        later_ms = suspend_ms(
             context.suspend_current_queue_time_millis, self._settings.suspend_current_queue_time_millis
         )
+        offset, is_auto = -1, context.auto_commit
+        if status is ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT:
+            if await self._count_tries(messages):
+                process_queue.consume_again(messages)
+                return later_ms
+            offset = process_queue.commit() if is_auto else -1
+        elif is_auto or status is ConsumeOrderlyStatus.COMMIT:
+            if is_auto and status is not ConsumeOrderlyStatus.SUCCESS:
+                _log.warning("%s needs a context with auto_commit = False; treated as SUCCESS", status.value)
+            offset = process_queue.commit()
+        elif status is ConsumeOrderlyStatus.ROLLBACK:
+            process_queue.rollback()
+            return later_ms
+        if offset >= 0 and not process_queue.dropped:
+            self._context.offsets.update(context.message_queue, offset)
+        return None
+
+    async def _count_tries(self, messages: list[MessageExt]) -> bool:
+        """Count a try of each message that will be delivered again; whether there are any. One without tries left is
+        not, if it can be sent to the dead letters."""
+        limit = ordered_reconsume_limit(self._settings.max_reconsume_times)
+        pauses = False
+        for message in messages:
+            if message.reconsume_times < limit or not await self.send_back.send_to_dead_letters(message):
+                message.reconsume_times += 1
+                pauses = True
+        return pauses

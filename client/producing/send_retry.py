@@ -13,7 +13,7 @@ Official: DefaultMQProducerImpl.sendDefaultImpl, MQClientAPIImpl.onExceptionImpl
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from enum import Enum
 from typing import Any, Final
 
@@ -80,25 +80,6 @@ def is_async_repeated(failure: Failure, *, retries_done: int, retry_times: int, 
     return failure in _REMOTING and retries_done < retry_times and left_ms > 0
 
 
-def attempt_due(
-    due: float, now: float, *, max_per_request_ms: int = -1, is_last: bool = True
-) -> float | None:
-    """When the attempt that starts now ends, in loop time; None if the time of the whole call is over.
-
-    `max_per_request_ms` (send_msg_max_timeout_per_request, -1 off) shortens attempts that are not the last.
-    """
-    if now >= due:
-        return None
-    if max_per_request_ms > -1 and not is_last:
-        return min(due, now + max_per_request_ms / 1000)
-    return due
-
-
-def is_result_final(status: SendStatus, *, retry_another_broker_when_not_store_ok: bool) -> bool:
-    """Whether a stored message's status ends the call; if not, another broker gets the message too."""
-    return status is SendStatus.SEND_OK or not retry_another_broker_when_not_store_ok
-
-
 def send_failed(failure: Failure | None, error: Exception, code: int = NO_CODE, text: str = "") -> SendFailed:
     """The error that ends a send; `error` is what its last attempt failed with, `text` what the call has to add,
     `code` that of an error response."""
@@ -115,14 +96,6 @@ def send_failed(failure: Failure | None, error: Exception, code: int = NO_CODE, 
 def send_timed_out(text: str) -> SendTimedOut:
     """The error of a send whose time is over before anything was sent."""
     return SendTimedOut(ACCESS_BROKER_TIMEOUT, text)
-
-
-def final_text(attempts: int, cost_ms: int, topic: str, brokers_sent: Sequence[str | None]) -> str:
-    """The official words. `brokers_sent` has one entry for each attempt allowed, None for one that was not made."""
-    brokers = ", ".join("null" if name is None else name for name in brokers_sent)
-    return (
-        f"Send [{attempts}] times, still failed, cost [{cost_ms}]ms, Topic: {topic}, BrokersSent: [{brokers}]"
-    )
 
 
 class AttemptFailed(Exception):

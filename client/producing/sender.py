@@ -31,10 +31,11 @@ from ..hooks.hooks import CommunicationMode, Hooks
 from ..instance.groups import GroupProducer
 from ..instance.instance import ClientInstance
 from ..instance.route_book import UNUSED_ROUNDS
+from ..settings.checks import OFF
 from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message
 from ..values.namespaces import Namespace
-from ..values.results import SendResult
+from ..values.results import SendResult, SendStatus
 from .outgoing import Outgoing, OutgoingMaker, SendHeaders
 from .queue_choice import DETECTOR_PERIOD_MS, QueueTurn, select_one_message_queue
 from .send_arguments import Destination
@@ -46,9 +47,6 @@ from .send_retry import (
     Failure,
     PostedSend,
     SendOutcomes,
-    attempt_due,
-    final_text,
-    is_result_final,
     send_timed_out,
 )
 
@@ -108,16 +106,12 @@ class Sender(GroupProducer):
         last: AttemptFailed | None = None
         result: SendResult | None = None
         for attempt in range(attempts):
-            limit = attempt_due(
-                due,
-                loop.time(),
-                max_per_request_ms=settings.send_msg_max_timeout_per_request,
-                is_last=attempt == attempts - 1,
-            )
-            if limit is None:
-                error = CallTimeout(f"send to {outgoing.topic} is out of time")
-                last = AttemptFailed(Failure.TIMEOUT, error)
+            now, limit = loop.time(), due
+            if now >= due:
+                last = AttemptFailed(Failure.TIMEOUT, CallTimeout(f"send to {outgoing.topic} is out of time"))
                 break
+            if attempt < attempts - 1 and settings.send_msg_max_timeout_per_request != OFF:
+                limit = min(due, now + settings.send_msg_max_timeout_per_request / 1000)
             queue = self.choose(route, brokers_sent[attempt - 1] if attempt else None, restart=attempt > 0)
             brokers_sent[attempt] = queue.broker_name
             try:
@@ -127,17 +121,17 @@ class Sender(GroupProducer):
                 if not failed.is_retried(self.retry_response_codes):
                     break
                 continue
-            if is_result_final(
-                result.status,
-                retry_another_broker_when_not_store_ok=settings.retry_another_broker_when_not_store_ok,
-            ):
+            if result.status is SendStatus.SEND_OK or not settings.retry_another_broker_when_not_store_ok:
                 return result
         if result is not None:
             return result
         assert last is not None
         tried = sum(name is not None for name in brokers_sent)
-        text = final_text(tried, int((loop.time() - began) * 1000), outgoing.topic, brokers_sent)
-        raise last.as_send_failed(text)
+        brokers = ", ".join(name or "null" for name in brokers_sent)
+        raise last.as_send_failed(
+            f"Send [{tried}] times, still failed, cost [{int((loop.time() - began) * 1000)}]ms, "
+            f"Topic: {outgoing.topic}, BrokersSent: [{brokers}]"
+        )
 
     async def send_to(self, outgoing: Outgoing, queue: MessageQueue, due: float) -> SendResult:
         """One attempt to a given queue, or `SendFailed`."""

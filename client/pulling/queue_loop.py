@@ -23,7 +23,6 @@ import logging
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-import msgspec
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -33,26 +32,6 @@ from ..rebalancing.consumer_context import ConsumerContext
 from ..rebalancing.flow_control import BROKER_FLOW_CONTROL_DELAY_MS
 from ..rebalancing.process_queue import PopProcessQueue, ProcessQueue
 from ..values.results import PullResult, PullStatus
-
-
-class NextPull(msgspec.Struct, frozen=True):
-    """`next_offset` of the pull loop. `delay_ms` None: the loop ends and the queue's position is corrected to
-    `next_offset`. `raise_to`: raise the memory offset to this, -1 leaving it."""
-
-    next_offset: int
-    delay_ms: int | None = 0
-    raise_to: int = -1
-
-
-def after_pull(result: PullResult, queue: ProcessQueue, *, asked: int, pull_interval_ms: int) -> NextPull:
-    """`result`: of a pull at `asked`, its messages filtered and put into `queue`."""
-    next_offset = result.next_offset
-    if result.status is PullStatus.OFFSET_ILLEGAL:
-        return NextPull(next_offset, delay_ms=None)
-    if result.status is PullStatus.FOUND:
-        return NextPull(next_offset, pull_interval_ms if result.messages else 0)
-    raise_to = -1 if queue.count else next_offset
-    return NextPull(next_offset, delay_if_again(result, asked), raise_to)
 
 
 def delay_if_again(result: PullResult, asked: int) -> int:

@@ -29,7 +29,7 @@ from ..delivery.send_back import SendBack
 from ..errors import ClientError
 from ..offsets.broker_store import pull_may_carry
 from ..pulling.pull_api import PullApi, PullOrder
-from ..pulling.queue_loop import QueueLoop, after_pull
+from ..pulling.queue_loop import QueueLoop, delay_if_again
 from ..rebalancing.consumer_context import ConsumerContext
 from ..rebalancing.flow_control import (
     BROKER_SUSPEND_MAX_MS,
@@ -47,6 +47,7 @@ from ..settings.consumer_settings import PushConsumerSettings
 from ..tasks import cancelled
 from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeOrderlyContext, direct_result
 from ..values.message import MessageExt
+from ..values.results import PullStatus
 from .pop_queues import PopQueues
 from .running_info import push_running_info
 
@@ -296,10 +297,7 @@ class PushQueues(HeldQueues):
 
     # -- an illegal offset
 
-    def correct_offset(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
-        self._instance.spawn(self._correct(queue, process_queue, offset), f"correction of {queue}")
-
-    async def _correct(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
+    async def correct_offset(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
         """The broker refused the offset: continue at the one it names, with a fresh process queue
         (`pulling/queue_loop.py`)."""
         _log.warning("the offset of %s in %s is illegal, going on at %d", self.group, queue, offset)
@@ -387,12 +385,13 @@ class PullLoop(QueueLoop):
         if result.messages:
             context.statistics.pulled(queue.topic, len(result.messages), (loop.time() - began) * 1000)
             self._queues.delivery.deliver(result, queue, process_queue)
-        following = after_pull(
-            result, process_queue, asked=self._offset, pull_interval_ms=settings.pull_interval
-        )
-        self._offset = following.next_offset
-        if following.raise_to >= 0:
-            offsets.update(queue, following.raise_to, increase_only=True)
-        if following.delay_ms is None:
-            self._queues.correct_offset(queue, process_queue, following.next_offset)
-        return following.delay_ms
+        asked, self._offset = self._offset, result.next_offset
+        if result.status is PullStatus.OFFSET_ILLEGAL:
+            correction = self._queues.correct_offset(queue, process_queue, result.next_offset)
+            context.instance.spawn(correction, f"correction of {queue}")
+            return None
+        if result.status is PullStatus.FOUND:
+            return settings.pull_interval if result.messages else 0
+        if not process_queue.count:
+            offsets.update(queue, result.next_offset, increase_only=True)
+        return delay_if_again(result, asked)

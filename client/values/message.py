@@ -314,7 +314,10 @@ def decode_messages(
     Bodies are empty without `reads_body` (and batches stay together then), and as stored without `inflates`.
     """
     if not reads_body:
-        bare = (_without_body(record) for record in decode_records(data))
+        bare = (
+            msgspec.structs.replace(record, body=b"", sys_flag=record.sys_flag & ~COMPRESSED)
+            for record in decode_records(data)
+        )
         return [as_message(record, broker_name, min_offset, max_offset) for record in bare]
     messages: list[MessageExt] = []
     add = messages.append
@@ -336,10 +339,6 @@ def decode_messages(
 
 _PACKED: Final = COMPRESSED | INNER_BATCH
 """Bits of the sysFlag of messages whose body is not what was sent."""
-
-
-def _without_body(record: Record) -> Record:
-    return msgspec.structs.replace(record, body=b"", sys_flag=record.sys_flag & ~COMPRESSED)
 
 
 def as_message(

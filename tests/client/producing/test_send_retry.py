@@ -1,19 +1,27 @@
 """The decision table of failed sends (the client's sendDefaultImpl and onExceptionImpl)."""
 
+import re
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from pocketmq.client.errors import CallTimeout, SendFailed, SendTimedOut
+from pocketmq.client.instance.instance import ClientInstance
+from pocketmq.client.instance.instance_config import instance_config
+from pocketmq.client.producing.outgoing import Outgoing
 from pocketmq.client.producing.send_retry import (
     AttemptFailed,
     Failure,
-    attempt_due,
-    final_text,
     is_async_repeated,
-    is_result_final,
     send_failed,
 )
-from pocketmq.client.settings.producer_settings import RETRY_RESPONSE_CODES
-from pocketmq.client.values.results import SendStatus, send_status
+from pocketmq.client.producing.sender import Sender
+from pocketmq.client.settings.client_settings import ClientSettings
+from pocketmq.client.settings.producer_settings import RETRY_RESPONSE_CODES, ProducerSettings
+from pocketmq.client.values.message import Message
+from pocketmq.client.values.results import SendResult, SendStatus, send_status
+from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from client_vectors import vectors
@@ -63,21 +71,6 @@ def test_asynchronous_sends_are_repeated_for_transport_failures(failure: Failure
     assert not is_repeated(0, 0)
 
 
-@given(st.integers(0, 10_000), st.integers(0, 20_000), st.integers(-1, 5_000), st.booleans())
-def test_attempts_share_the_time_of_the_call(
-    timeout_ms: int, elapsed_ms: int, max_per_request_ms: int, is_last: bool
-):
-    began, now = 7.0, 7.0 + elapsed_ms / 1000
-    due = began + timeout_ms / 1000
-    ends = attempt_due(due, now, max_per_request_ms=max_per_request_ms, is_last=is_last)
-    if elapsed_ms >= timeout_ms:
-        assert ends is None
-    elif max_per_request_ms == -1 or is_last:
-        assert ends == due
-    else:
-        assert ends == min(due, now + max_per_request_ms / 1000)
-
-
 def test_four_codes_mean_that_the_message_is_stored():
     assert {code: send_status(code) for code in ResponseCode if send_status(code)} == {
         ResponseCode.SUCCESS: SendStatus.SEND_OK,
@@ -85,13 +78,6 @@ def test_four_codes_mean_that_the_message_is_stored():
         ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
         ResponseCode.SLAVE_NOT_AVAILABLE: SendStatus.SLAVE_NOT_AVAILABLE,
     }
-
-
-def test_another_broker_gets_a_badly_stored_message_only_on_request():
-    for status in SendStatus:
-        assert is_result_final(status, retry_another_broker_when_not_store_ok=False)
-        is_ok = status is SendStatus.SEND_OK
-        assert is_result_final(status, retry_another_broker_when_not_store_ok=True) == is_ok
 
 
 @pytest.mark.parametrize(
@@ -109,7 +95,78 @@ def test_the_last_failure_gives_the_code(failure: Failure | None, code: int, exp
     assert send_failed(failure, ValueError(), code).code == expected
 
 
-def test_the_final_error_has_the_official_message():
-    assert final_text(2, 31, "t", ["a", "b", None]) == (
-        "Send [2] times, still failed, cost [31]ms, Topic: t, BrokersSent: [a, b, null]"
-    )
+class Scripted(Sender):
+    """A sender whose attempts end as the script says; `limits` are when they would have ended without an answer."""
+
+    def __init__(
+        self, instance: ClientInstance, *script: AttemptFailed | SendStatus, **settings: Any
+    ) -> None:
+        super().__init__(instance, "g", ProducerSettings(**settings))
+        self._script = iter(script)
+        self.limits: list[float] = []
+        queues = tuple(MessageQueue("T", name, 0) for name in "ab")
+        route: Any = SimpleNamespace(topic="T", queues=queues)
+        instance.routes._routes["T"] = route
+
+    async def attempt(self, outgoing: Outgoing, queue: MessageQueue, due: float, *mode: Any) -> SendResult:
+        self.limits.append(due)
+        outcome = next(self._script)
+        if isinstance(outcome, AttemptFailed):
+            raise outcome
+        return SendResult("id", "offset id", queue, len(self.limits), outcome)
+
+    async def run(self, timeout_ms: int = 10_000) -> SendResult:
+        outgoing = Outgoing("T", b"x", "", "id", Message("T", b"x"))
+        return await self.send(outgoing, self.due_in(timeout_ms), attempts=3)
+
+
+@pytest.fixture
+async def instance() -> AsyncIterator[ClientInstance]:
+    made = ClientInstance.get(instance_config(ClientSettings(namesrv_addr="127.0.0.1:1")))
+    yield made
+    await made.shutdown()
+
+
+LATE = AttemptFailed(Failure.TIMEOUT, CallTimeout("late"))
+
+
+async def test_attempts_share_the_time_of_the_call(instance: ClientInstance) -> None:
+    sender = Scripted(instance, LATE, LATE, LATE)
+    with pytest.raises(SendTimedOut):
+        await sender.run()
+    assert len(set(sender.limits)) == 1
+    sender = Scripted(instance, LATE, LATE, LATE, send_msg_max_timeout_per_request=1000)
+    with pytest.raises(SendTimedOut):
+        await sender.run()
+    assert sender.limits[1] < sender.limits[2] - 5, "the last attempt has all the time that is left"
+    sender = Scripted(instance, LATE, LATE, LATE, send_msg_max_timeout_per_request=60_000)
+    with pytest.raises(SendTimedOut):
+        await sender.run()
+    assert len(set(sender.limits)) == 1
+
+
+async def test_no_attempt_begins_once_the_time_is_over(instance: ClientInstance) -> None:
+    sender = Scripted(instance)
+    with pytest.raises(SendTimedOut, match=r"^Send \[0\] times, still failed, .* is out of time"):
+        await sender.run(timeout_ms=0)
+
+
+@pytest.mark.parametrize("status", [status for status in SendStatus if status is not SendStatus.SEND_OK])
+async def test_another_broker_gets_a_badly_stored_message_only_on_request(
+    status: SendStatus, instance: ClientInstance
+) -> None:
+    script = (status, status, SendStatus.SEND_OK)
+    assert (await Scripted(instance, *script).run()).queue_offset == 1
+    again = {"retry_another_broker_when_not_store_ok": True}
+    assert (await Scripted(instance, *script, **again).run()).status is SendStatus.SEND_OK
+    last = await Scripted(instance, status, status, status, **again).run()
+    assert (last.status, last.queue_offset) == (status, 3), "it is stored all the same"
+
+
+async def test_the_final_error_has_the_official_message(instance: ClientInstance) -> None:
+    refused = AttemptFailed(Failure.BROKER, ValueError("no"), ResponseCode.MESSAGE_ILLEGAL)
+    with pytest.raises(SendFailed) as caught:
+        await Scripted(instance, LATE, refused).run()
+    text = r"Send \[2\] times, still failed, cost \[\d+\]ms, Topic: T, BrokersSent: \[(a, b|b, a), null\]; no"
+    assert re.match(text, str(caught.value))
+    assert caught.value.code == ResponseCode.MESSAGE_ILLEGAL

@@ -1,14 +1,22 @@
 """How an answer to a pull moves the position (the push consumer's pull callback)."""
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 from pocketmq.client.errors import NotReachable, RequestRefused
+from pocketmq.client.hooks.hooks import Hooks
 from pocketmq.client.instance.instance import ClientInstance
 from pocketmq.client.instance.instance_config import instance_config
+from pocketmq.client.offsets.offset_store import NO_OFFSET, OffsetMemory, OffsetStore
 from pocketmq.client.pulling.pull_api import PullApi, PullOrder
-from pocketmq.client.pulling.queue_loop import NextPull, after_pull, delay_after_failure
+from pocketmq.client.pulling.queue_loop import delay_after_failure
+from pocketmq.client.push.push_queues import PullLoop
+from pocketmq.client.rebalancing.consumer_context import ConsumerContext, ConsumerStatistics
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
-from pocketmq.client.rebalancing.subscriptions import subscription_of
+from pocketmq.client.rebalancing.subscriptions import Subscriptions, subscription_of
 from pocketmq.client.settings.client_settings import ClientSettings
+from pocketmq.client.settings.consumer_settings import PushConsumerSettings
 from pocketmq.client.values.results import PullResult, PullStatus, pull_status
 from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUSPEND
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -16,18 +24,46 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from client_vectors import FakeClock, pulled_message
 
+QUEUE = MessageQueue("T", "b", 0)
+
 
 @pytest.fixture
 def queue() -> ProcessQueue:
     return ProcessQueue(FakeClock())
 
 
-def after(
-    status: PullStatus, queue: ProcessQueue, *, found: int, pull_interval_ms: int, asked: int = 5
-) -> NextPull:
-    """What follows a pull that brought so many messages, and names offset 8 as the next."""
-    result = PullResult(status, [pulled_message(5 + number) for number in range(found)], 8, 0, 9)
-    return after_pull(result, queue, asked=asked, pull_interval_ms=pull_interval_ms)
+async def after(
+    status: PullStatus, queue: ProcessQueue, *, found: int = 0, asked: int = 5
+) -> tuple[int, int | None, int]:
+    """What follows a pull that brought so many messages, and names offset 8 as the next: the offset of the next pull,
+    the pause before it, and the offset in memory."""
+    messages = [pulled_message(5 + number) for number in range(found)]
+
+    async def pull(*arguments: object) -> PullResult:
+        return PullResult(status, messages, 8, 0, 9)
+
+    async def correct(queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None: ...
+
+    subscriptions, offsets = Subscriptions(), OffsetMemory()
+    subscriptions.subscribe("T", "*")
+    queues: Any = SimpleNamespace(
+        context=ConsumerContext(
+            cast(Any, SimpleNamespace(spawn=lambda work, name: work.close())),
+            "g",
+            PushConsumerSettings(pull_interval=70),
+            subscriptions,
+            cast(OffsetStore, offsets),
+            ConsumerStatistics(lambda: 5.0),
+            Hooks(),
+        ),
+        locks=None,
+        pull_api=SimpleNamespace(pull=pull),
+        delivery=SimpleNamespace(deliver=lambda *arguments: None),
+        correct_offset=correct,
+    )
+    loop = PullLoop(queues, QUEUE, queue, asked)
+    delay_ms = await loop.ask()
+    return loop._offset, delay_ms, offsets.read(QUEUE)
 
 
 def test_four_codes_are_answers_and_all_others_refusals():
@@ -39,33 +75,31 @@ def test_four_codes_are_answers_and_all_others_refusals():
     }
 
 
-def test_found_messages_are_followed_by_the_pull_interval(queue: ProcessQueue):
-    assert after(PullStatus.FOUND, queue, found=3, pull_interval_ms=70) == NextPull(8, 70)
-    assert after(PullStatus.FOUND, queue, found=0, pull_interval_ms=70) == NextPull(8, 0)
+async def test_found_messages_are_followed_by_the_pull_interval(queue: ProcessQueue) -> None:
+    assert await after(PullStatus.FOUND, queue, found=3) == (8, 70, NO_OFFSET)
+    assert await after(PullStatus.FOUND, queue) == (8, 0, NO_OFFSET)
 
 
 @pytest.mark.parametrize("status", [PullStatus.NO_NEW_MSG, PullStatus.NO_MATCHED_MSG])
-def test_an_idle_queue_makes_progress(status: PullStatus, queue: ProcessQueue):
-    assert after(status, queue, found=0, pull_interval_ms=70) == NextPull(8, 0, raise_to=8)
+async def test_an_idle_queue_makes_progress(status: PullStatus, queue: ProcessQueue) -> None:
+    assert await after(status, queue) == (8, 0, 8)
 
 
-def test_a_pull_that_is_to_be_asked_again_at_once_waits_a_moment(queue: ProcessQueue):
-    again = after(PullStatus.NO_MATCHED_MSG, queue, found=0, pull_interval_ms=70, asked=8)
-    assert again == NextPull(8, 20, raise_to=8)
-    held = after(PullStatus.NO_NEW_MSG, queue, found=0, pull_interval_ms=70, asked=8)
-    assert held == NextPull(8, 0, raise_to=8), "the broker held it"
+async def test_a_pull_that_is_to_be_asked_again_at_once_waits_a_moment(queue: ProcessQueue) -> None:
+    assert await after(PullStatus.NO_MATCHED_MSG, queue, asked=8) == (8, 20, 8)
+    assert await after(PullStatus.NO_NEW_MSG, queue, asked=8) == (8, 0, 8), "the broker held it"
 
 
 @pytest.mark.parametrize("taken", [0, 1])
-def test_progress_is_not_recorded_past_unfinished_messages(taken: int, queue: ProcessQueue):
+async def test_progress_is_not_recorded_past_unfinished_messages(taken: int, queue: ProcessQueue) -> None:
     queue.put([pulled_message(5)])
     queue.take(taken)
-    assert after(PullStatus.NO_NEW_MSG, queue, found=0, pull_interval_ms=0) == NextPull(8)
+    assert await after(PullStatus.NO_NEW_MSG, queue) == (8, 0, NO_OFFSET)
 
 
-def test_an_illegal_offset_ends_the_pull_loop(queue: ProcessQueue):
+async def test_an_illegal_offset_ends_the_pull_loop(queue: ProcessQueue) -> None:
     queue.put([pulled_message(5)])
-    assert after(PullStatus.OFFSET_ILLEGAL, queue, found=0, pull_interval_ms=70) == NextPull(8, None)
+    assert await after(PullStatus.OFFSET_ILLEGAL, queue) == (8, None, NO_OFFSET)
 
 
 def test_a_busy_broker_is_pulled_again_soon():
