@@ -14,6 +14,7 @@ import click
 
 from ...errors import PathError
 from ...tables.files.locations import is_url
+from ...tables.files.remote_files import file_system
 from ...tables.files.store_topics import missing_topics
 from ..report.report import Outputs, Report, write
 from ..sql.engine import ENGINES, SPARK, Engine, check_arrow, choose_engine
@@ -130,8 +131,6 @@ def run_without_engine(name: str, build: Callable[[Outputs], Report], **options:
 
 def check_parquet_url(folder: str | None) -> None:
     """`OptionError` for a URL that Arrow, which writes the tables, does not know."""
-    from ...tables.files.remote_files import file_system
-
     if folder is not None and is_url(folder):
         try:
             file_system(folder)

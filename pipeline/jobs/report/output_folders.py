@@ -11,6 +11,7 @@ from typing import Final
 
 from ...errors import OptionError
 from ...tables.files.locations import is_url
+from ...tables.files.remote_files import file_system
 
 MARKER: Final = "_pocketmq"
 LOOKS: Final = frozenset(("file", "gs", "hdfs", "s3", "s3a", "s3n"))
@@ -43,8 +44,6 @@ def names_in_folder(folder: str) -> list[str] | None:
         return None
     from pyarrow import fs
 
-    from ...tables.files.remote_files import file_system
-
     try:
         files, path = file_system(folder)
         found = files.get_file_info(fs.FileSelector(path.rstrip("/"), allow_not_found=True))
@@ -69,7 +68,5 @@ def _mark(folder: str) -> None:
         if Path(folder).is_dir():
             (Path(folder) / MARKER).touch()
         return
-    from ...tables.files.remote_files import file_system
-
     files, path = file_system(folder)
     files.open_output_stream(f"{path.rstrip('/')}/{MARKER}").close()

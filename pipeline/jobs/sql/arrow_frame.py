@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...tables.files.locations import is_url
+from ...tables.files.remote_files import file_system
 
 ROWS: Final = 1024
 
@@ -40,8 +41,6 @@ class ArrowFrame:
     def write(self, folder: str, mode: str) -> None:
         """Write the table as one Parquet file in a folder, on this machine or at a URL that Arrow knows."""
         import pyarrow.dataset as ds
-
-        from ...tables.files.remote_files import file_system
 
         if is_url(folder):
             files, path = file_system(folder)

@@ -19,6 +19,7 @@ from pocketmq.protocol.text.fastjson import loads
 
 from ...errors import PATH, CorruptStoreError, PathError
 from .log_files import FILE_NAME, data_end
+from .remote_files import location_of
 
 UNIT: Final = np.dtype([("position", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 assert UNIT.itemsize == 20
@@ -51,7 +52,9 @@ class UnitFiles:
     def __init__(self, folder: str, url: str | None = None) -> None:
         self._folder = folder
         self._url = url
-        names = (path.name for path in Path(folder).glob("*")) if url is None else _names_at(url, folder)
+        names = [path.name for path in Path(folder).glob("*")]
+        if url is not None:
+            names = [name.removeprefix(f"{folder}/") for name in location_of(url).sizes(folder)]
         self._files = sorted(
             (int(name) // UNIT.itemsize, name) for name in names if FILE_NAME.fullmatch(name)
         )
@@ -90,8 +93,6 @@ class UnitFiles:
         """The units of a file, up to the last byte that the file system stores."""
         try:
             if self._url is not None:
-                from .remote_files import location_of
-
                 data = location_of(self._url).read(f"{self._folder}/{name}")
                 return np.frombuffer(data, UNIT, len(data) // UNIT.itemsize)
             path = f"{self._folder}/{name}"
@@ -99,12 +100,6 @@ class UnitFiles:
             return np.memmap(path, dtype=UNIT, mode="r", shape=(size,)) if size else _NONE
         except FileNotFoundError:
             return _NONE
-
-
-def _names_at(url: str, folder: str) -> Iterator[str]:
-    from .remote_files import location_of
-
-    return (name.removeprefix(f"{folder}/") for name in location_of(url).sizes(folder))
 
 
 def are_records(found: Any) -> Any:

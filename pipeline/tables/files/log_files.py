@@ -23,6 +23,7 @@ import msgspec
 from ...errors import PATH, PathError
 from ..records.boundaries import find_record
 from .locations import is_url
+from .remote_files import location_of
 
 if TYPE_CHECKING:
     from ..records.slices import Ints
@@ -105,8 +106,6 @@ def log_files(folder: str | Path) -> list[LogFile]:
 
 
 def _remote_files(url: str) -> list[LogFile]:
-    from .remote_files import location_of
-
     location = location_of(url)
     sizes = location.sizes("commitlog")
     if not sizes:
@@ -120,8 +119,6 @@ def _remote_files(url: str) -> list[LogFile]:
 
 def read_bytes(file: LogFile, begin: int, end: int) -> bytes:
     """Bytes [begin, end) of a file behind a URL."""
-    from .remote_files import location_of
-
     assert file.url is not None
     return location_of(file.url).read(f"commitlog/{file.base:020}", begin, min(end, file.size))
 

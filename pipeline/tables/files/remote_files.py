@@ -10,9 +10,6 @@ So what a task needs of a location given as a URL is read into memory, with plai
 import functools
 from typing import Any, Final
 
-import pyarrow as pa
-from pyarrow import fs
-
 from ...errors import PATH, PathError
 from .locations import shown_url
 
@@ -21,6 +18,9 @@ _SPARK_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
 
 def file_system(url: str) -> tuple[Any, str]:
     """The file system of a URL, and the path in it. `PathError` if no file system knows the URL."""
+    import pyarrow as pa
+    from pyarrow import fs
+
     scheme, _, rest = url.partition("://")
     asked = f"{_SPARK_SCHEMES.get(scheme, scheme)}://{rest}"
     try:
@@ -42,18 +42,19 @@ class Location:
 
     def sizes(self, folder: str) -> dict[str, int]:
         """The files below a folder, as paths relative to the location, with their sizes; none if it does not exist."""
-        selector = fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True, recursive=True)
-        return {
-            str(info.path)[len(self._root) + 1 :]: int(info.size)
-            for info in self._files.get_file_info(selector)
-            if info.type == fs.FileType.File
-        }
+        found = self._listed(folder, recursive=True)
+        return {str(info.path)[len(self._root) + 1 :]: int(info.size) for info in found if info.is_file}
 
     def folders(self, folder: str) -> list[str]:
         """The names of the folders in a folder, sorted; none if it does not exist."""
-        selector = fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True)
-        found = self._files.get_file_info(selector)
-        return sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
+        found = self._listed(folder, recursive=False)
+        return sorted(info.base_name for info in found if info.type.name == "Directory")
+
+    def _listed(self, folder: str, *, recursive: bool) -> Any:
+        from pyarrow import fs
+
+        place = f"{self._root}/{folder}"
+        return self._files.get_file_info(fs.FileSelector(place, allow_not_found=True, recursive=recursive))
 
     def read(self, name: str, begin: int = 0, end: int | None = None) -> bytes:
         """Bytes [begin, end) of a file, as far as it has them. `OSError` if it does not exist."""

@@ -9,6 +9,7 @@ from pocketmq.protocol.text.fastjson import loads
 
 from ..planning.spelling import did_you_mean
 from .locations import is_url, shown_url
+from .remote_files import location_of
 
 SHOWN: Final = 5
 """Topics that are named in place of one that does not exist, if none is spelled like it."""
@@ -17,8 +18,6 @@ SHOWN: Final = 5
 def topics_of_store(store: str) -> list[str]:
     """The topics with consume queues in a store, sorted."""
     if is_url(store):
-        from .remote_files import location_of
-
         return location_of(store).folders("consumequeue")
     root = Path(store) / "consumequeue"
     return sorted(path.name for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
@@ -28,12 +27,7 @@ def configured_topics(store: str) -> frozenset[str] | None:
     """The topics that the broker of a store knows; None if its table cannot be read."""
     name = "config/topics.json"
     try:
-        if is_url(store):
-            from .remote_files import location_of
-
-            text = location_of(store).read(name)
-        else:
-            text = (Path(store) / name).read_bytes()
+        text = location_of(store).read(name) if is_url(store) else (Path(store) / name).read_bytes()
         return frozenset(loads(text)["topicConfigTable"])
     except (OSError, ProtocolError, ValueError, KeyError, TypeError):
         return None
