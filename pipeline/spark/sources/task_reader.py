@@ -3,10 +3,10 @@
 With `pushdown=true` the filters of a query rule out tasks and rows, as conditions do for DuckDB and Polars.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
@@ -30,14 +30,10 @@ def read_paths(options: Mapping[str, Any]) -> tuple[dict[str, str] | None, dict[
         return None, others
     (text,) = named.values()
     try:
-        paths = json.loads(text)
-    except ValueError:
-        paths = None
-    if (
-        not isinstance(paths, dict)
-        or not paths
-        or not all(isinstance(path, str) and path for path in paths.values())
-    ):
+        paths = msgspec.json.decode(text, type=dict[str, str])
+    except msgspec.DecodeError:
+        paths = {}
+    if not paths or not all(paths.values()):
         raise OptionError("option paths", f"must be JSON such as {_EXAMPLE}, got {text:.100}")
     if any(key.lower() in ("path", "brokername", "commitlogpath") for key in others):
         raise OptionError(

@@ -160,14 +160,11 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         least = self._options.min_offsets_per_trigger
         if isinstance(limit, ReadMinRows):
             least = limit.min_rows
-        if least is None or self._target is not None or backlog >= least:
-            self._waiting_since = None
-            return True
-        now = time.monotonic()
-        if self._waiting_since is None:
-            self._waiting_since = now
-        if (now - self._waiting_since) * 1000 < self._options.max_trigger_delay_ms:
-            return False
+        if least is not None and self._target is None and backlog < least:
+            now = time.monotonic()
+            self._waiting_since = now if self._waiting_since is None else self._waiting_since
+            if (now - self._waiting_since) * 1000 < self._options.max_trigger_delay_ms:
+                return False
         self._waiting_since = None
         return True
 

@@ -83,15 +83,10 @@ def property_texts(batch: Any, ids: Any, *, extra: dict[str, Any] | None = None)
     if "properties" in present:
         set_otherwise = {name for name, column in OWN_COLUMNS.items() if column in present}
         pieces.append(_map_texts(batch.column("properties"), NOT_SENT | set_otherwise))
-    if "keys" in present:
-        keys = batch.column("keys")
-        if pa.types.is_list(keys.type):
-            keys = _joined_keys(keys)
-        pieces += _pair(names.KEYS, keys)
-    if "tags" in present:
-        pieces += _pair(names.TAGS, batch.column("tags"))
-    if "shardingKey" in present:
-        pieces += _pair(names.SHARDING_KEY, batch.column("shardingKey"))
+    for name, column in OWN_COLUMNS.items():
+        if column in present:
+            values = batch.column(column)
+            pieces += _pair(name, _joined_keys(values) if pa.types.is_list(values.type) else values)
     for name, column in (extra or {}).items():
         pieces += _pair(name, column)
     pieces.append(f"{names.WAIT}\x01true\x02")
