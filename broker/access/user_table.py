@@ -9,7 +9,6 @@ tables, `authorization.py` decides by them. Mirrors the metadata managers of the
 messages.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import field
@@ -20,7 +19,7 @@ from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
 from pocketmq.store.files.json_file import JsonFile
 
-from ..tables.json_table import JsonTable
+from ..tables.json_table import JsonTable, NowMs, OnChange
 
 CUSTOM, DEFAULT = "Custom", "Default"
 SUPER, NORMAL = "Super", "Normal"
@@ -47,10 +46,8 @@ class UserTable(JsonTable):
     state_fields = ("_users",)
     body_type = _Users
 
-    def __init__(
-        self, config_folder: Path, now_ms: Callable[[], int], on_change: Callable[[], None] | None = None
-    ) -> None:
-        super().__init__(config_folder / layout.USERS, now_ms, on_change)
+    def __init__(self, folder: Path, now_ms: NowMs, on_change: OnChange = lambda: None) -> None:
+        super().__init__(folder / layout.USERS, now_ms, on_change)
         self.file = JsonFile(self.file.path, mode=0o600)
         self._users: dict[str, UserInfo] = {}
 
@@ -111,13 +108,9 @@ class AclTable(JsonTable):
     body_type = _Acls
 
     def __init__(
-        self,
-        config_folder: Path,
-        now_ms: Callable[[], int],
-        users: UserTable,
-        on_change: Callable[[], None] | None = None,
+        self, folder: Path, now_ms: NowMs, users: UserTable, on_change: OnChange = lambda: None
     ) -> None:
-        super().__init__(config_folder / layout.ACLS, now_ms, on_change)
+        super().__init__(folder / layout.ACLS, now_ms, on_change)
         self.file = JsonFile(self.file.path, mode=0o600)
         self._users = users
         self._acls: dict[str, AclInfo] = {}

@@ -48,13 +48,13 @@ def promises_protection(config: BrokerConfig) -> bool:
 async def bind_ha_port(config: BrokerConfig, host: str, listen_port: int) -> list[socket]:
     """Bind haListenPort, or the port after the listening port if it is not set. If that port is in use, any free one
     does: slaves learn it from the name servers. Raises `StartError` if a haListenPort that was set is in use."""
-    loop, wanted = asyncio.get_running_loop(), config.store.ha_listen_port
+    wanted = config.store.ha_listen_port
     if wanted != DEFAULT_HA_PORT:
-        return await bind_sockets(loop, host, wanted, "haListenPort")
+        return await bind_sockets(host, wanted, "haListenPort")
     try:
-        return await bind_sockets(loop, host, listen_port + 1, "haListenPort")
+        return await bind_sockets(host, listen_port + 1, "haListenPort")
     except StartError:
-        sockets = await bind_sockets(loop, host, 0, "haListenPort")
+        sockets = await bind_sockets(host, 0, "haListenPort")
     _log.info("port %d is in use: slaves connect to %d", listen_port + 1, port_of(sockets))
     return sockets
 
@@ -80,9 +80,8 @@ class ReplicationMaster:
     async def start(self, sockets: list[socket]) -> None:
         if promises_protection(self._state.config) and not self._is_guarded:
             _log.warning("slaves are accepted because haListenPort is set: %s", HA_PORT_IS_OPEN)
-        loop = asyncio.get_running_loop()
-        await accept(loop, lambda: SlaveConnection(self), sockets, self._listeners)
-        self._timer = loop.call_later(WATCH_SECONDS, self._watch)
+        await accept(lambda: SlaveConnection(self), sockets, self._listeners)
+        self._timer = asyncio.get_running_loop().call_later(WATCH_SECONDS, self._watch)
 
     async def stop(self) -> None:
         """Close the connections of the slaves, and answer the sends that wait for them."""

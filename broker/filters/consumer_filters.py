@@ -11,7 +11,7 @@ official broker compiles it at the heartbeat); if that fails, the pull is refuse
 kept here. Mirrors `ConsumerFilterManager`; only the event loop's thread touches it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -21,7 +21,7 @@ from pocketmq.protocol.bodies.client import SubscriptionData, is_tag_type
 from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
 
-from ..tables.json_table import JsonTable, TextOf
+from ..tables.json_table import JsonTable, NowMs, TextOf
 from .bloom_filter import BloomFilter, BloomFilterData
 from .sql_filter import MAX_EXPRESSION, ExpressionRefused, SqlFilter, compile_expression
 
@@ -73,7 +73,7 @@ class ConsumerFilters(JsonTable):
     state_fields = ("_characters", "_filters")
     body_type = FilterFile
 
-    def __init__(self, config: "BrokerConfig", now_ms: Callable[[], int]) -> None:
+    def __init__(self, config: "BrokerConfig", now_ms: NowMs) -> None:
         super().__init__(config.store.root / layout.CONFIG / layout.CONSUMER_FILTERS, now_ms)
         self._is_5 = config.is_5
         self._bloom_filter = BloomFilter(

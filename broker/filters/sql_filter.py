@@ -27,6 +27,10 @@ _REFUSED: Final = "Invalid SQL92 expression"
 _LONGEST_REASON: Final = 200
 
 
+PropertyMap = Mapping[str, str] | None
+"""The properties of a message that was just stored, if they are known."""
+
+
 class ExpressionRefused(Exception):
     """An expression that is refused; the text is the remark of the answer to 46."""
 
@@ -62,7 +66,7 @@ class MessageFilter(NamedTuple):
     tags: TagsMatch | None = None
     sql: SqlFilter | None = None
 
-    def matches(self, tags_code: int, property_map: Mapping[str, str] | None) -> bool:
+    def matches(self, tags_code: int, property_map: PropertyMap) -> bool:
         """Whether a message that was just stored may match; without its properties, only its tag is compared."""
         if self.tags is not None:
             return self.tags(tags_code)

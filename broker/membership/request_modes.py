@@ -5,7 +5,6 @@
 `pop/assignment_handlers.py` reads and changes them. Mirrors `MessageRequestModeManager`; owned by the event loop.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +14,7 @@ from pocketmq.protocol.bodies.client import (
 )
 from pocketmq.store import layout
 
-from ..tables.json_table import JsonTable, TextOf
+from ..tables.json_table import JsonTable, NowMs, TextOf
 from ..tables.table_text import MapText, file_pieces
 
 MAX_MODES: Final = 100_000
@@ -26,8 +25,8 @@ class RequestModes(JsonTable):
     state_fields = ("_modes",)
     body_type = MessageRequestModeSerializeWrapper
 
-    def __init__(self, config_folder: Path, now_ms: Callable[[], int]) -> None:
-        super().__init__(config_folder / layout.REQUEST_MODES, now_ms)
+    def __init__(self, folder: Path, now_ms: NowMs) -> None:
+        super().__init__(folder / layout.REQUEST_MODES, now_ms)
         self._text = MapText(dict.copy)
         self._modes: dict[str, dict[str, SetMessageRequestModeRequestBody]] = {}
 

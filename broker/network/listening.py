@@ -33,14 +33,12 @@ _LINGER: Final = struct.pack("ii", 1, 0)
 """SO_LINGER of no seconds."""
 
 
-async def bind_sockets(
-    loop: asyncio.AbstractEventLoop, host: str, port: int, name: str
-) -> list[socket.socket]:
+async def bind_sockets(host: str, port: int, name: str) -> list[socket.socket]:
     """Sockets that listen on every address of `host`, all on one port; 0 picks a free one.
 
     Raises `StartError` if the port is in use; `name` says in the message who needs it.
     """
-    sockets = await _bind_once(loop, host, port, name)
+    sockets = await _bind_once(host, port, name)
     for _ in range(FREE_PORT_TRIES):
         bound = port_of(sockets)
         if all(listener.getsockname()[1] == bound for listener in sockets):
@@ -48,9 +46,9 @@ async def bind_sockets(
         # Each address of the host got a free port of its own, but clients use one port for all.
         close_all(sockets)
         try:
-            sockets = await _bind_once(loop, host, bound, name)
+            sockets = await _bind_once(host, bound, name)
         except StartError:  # the port is free for the first address only
-            sockets = await _bind_once(loop, host, port, name)
+            sockets = await _bind_once(host, port, name)
     return sockets
 
 
@@ -60,8 +58,8 @@ def port_of(sockets: list[socket.socket]) -> int:
     return port
 
 
-async def _bind_once(loop: asyncio.AbstractEventLoop, host: str, port: int, name: str) -> list[socket.socket]:
-    sockets: list[socket.socket] = []
+async def _bind_once(host: str, port: int, name: str) -> list[socket.socket]:
+    loop, sockets = asyncio.get_running_loop(), list[socket.socket]()
     try:
         found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, _, _, _, address in dict.fromkeys(found):
@@ -88,7 +86,6 @@ async def _bind_once(loop: asyncio.AbstractEventLoop, host: str, port: int, name
 
 
 async def accept(
-    loop: asyncio.AbstractEventLoop,
     protocol: Callable[[], asyncio.BaseProtocol],
     sockets: list[socket.socket],
     listeners: list[asyncio.Server],
@@ -96,7 +93,7 @@ async def accept(
     """Accept connections: the sockets become listeners. If this is cancelled, each is still in one of the lists, whose
     owner closes it."""
     while sockets:
-        listener = await loop.create_server(
+        listener = await asyncio.get_running_loop().create_server(
             protocol, sock=sockets[-1], backlog=BACKLOG, start_serving=False
         )  # returns without waiting
         listeners.append(listener)

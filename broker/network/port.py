@@ -66,7 +66,7 @@ class Port(Generic[ConnectionT]):
 
         Clients that connect wait in the system's queue until they are accepted.
         """
-        sockets = await bind_sockets(self.loop, host, port, self._name)
+        sockets = await bind_sockets(host, port, self._name)
         self._sockets += sockets
         return port_of(sockets)
 
@@ -75,7 +75,7 @@ class Port(Generic[ConnectionT]):
         self._sockets.clear()
 
     async def _accept(self) -> None:
-        await accept(self.loop, self._protocol, self._sockets, self._listeners)
+        await accept(self._protocol, self._sockets, self._listeners)
 
     def _protocol(self) -> Any:
         tls = self._tls_policy()

@@ -23,7 +23,7 @@ from pocketmq.store import Clock
 
 from ..config.broker_config import BrokerConfig
 from ..errors import Refusal
-from ..filters.sql_filter import MessageFilter
+from ..filters.sql_filter import MessageFilter, PropertyMap
 from ..network.dispatch import Answer, Call, Held
 from ..time.held_answers import HeldAnswers
 from ..time.slices import ANSWERS_IN_A_TURN
@@ -185,12 +185,7 @@ class PopWaiters:
     # -- waking
 
     def arrived(
-        self,
-        topic: str,
-        queue_id: int,
-        queue_offset: int,
-        tags_code: int,
-        property_map: Mapping[str, str] | None,
+        self, topic: str, queue_id: int, queue_offset: int, tags_code: int, property_map: PropertyMap
     ) -> None:
         """A message can be read now: wake requests. Costs only a look-up if no request waits for the topic."""
         if not self.total:
@@ -235,9 +230,7 @@ class PopWaiters:
         if self._late:
             self._timers.call_soon(self._wake_some)
 
-    def _retry_arrived(
-        self, topic: str, queue_id: int, tags_code: int, property_map: Mapping[str, str] | None
-    ) -> None:
+    def _retry_arrived(self, topic: str, queue_id: int, tags_code: int, property_map: PropertyMap) -> None:
         group = "" if property_map is None else property_map.get(names.ORIGIN_GROUP, "")
         origin_topic = topic[len(RETRY_PREFIX) + len(group) + 1 :]
         if not group or not origin_topic:
@@ -285,9 +278,7 @@ class PopWaiters:
             self._leave(waiter)
             self._answers.add(waiter)
 
-    def _wake(
-        self, key: WaitKey, is_forced: bool, tags_code: int, property_map: Mapping[str, str] | None
-    ) -> bool:
+    def _wake(self, key: WaitKey, is_forced: bool, tags_code: int, property_map: PropertyMap) -> bool:
         waiting = self._waiting.get(key)
         while waiting is not None and waiting.count:
             waiter = waiting.heap[0][2]

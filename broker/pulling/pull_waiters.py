@@ -8,12 +8,12 @@ The tests of waiters are limited, too (`MAX_TESTS`): beyond that waiters wake un
 Mirrors `PullRequestHoldService`.
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from typing import Final
 
 from pocketmq.protocol.requests.pull import PullMessage
 
-from ..filters.sql_filter import MessageFilter, SqlFilter
+from ..filters.sql_filter import MessageFilter, PropertyMap, SqlFilter
 from ..network.dispatch import Call
 from ..time.held_answers import HeldAnswers
 from ..time.timers import CallSoon
@@ -109,12 +109,7 @@ class PullWaiters:
         return (topic, queue_id) in self._waiting
 
     def arrived(
-        self,
-        topic: str,
-        queue_id: int,
-        queue_offset: int,
-        tags_code: int,
-        property_map: Mapping[str, str] | None = None,
+        self, topic: str, queue_id: int, queue_offset: int, tags_code: int, property_map: PropertyMap = None
     ) -> None:
         """A message can be read now: wake the waiters that it may match."""
         waiters = self._waiting.get((topic, queue_id))

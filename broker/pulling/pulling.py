@@ -29,11 +29,7 @@ class Pulling(Part):
         short_poll_seconds = config.short_polling_time_mills / 1000
         seconds = WAITER_SCAN_SECONDS if config.long_polling_enable else short_poll_seconds
         yield Periodic(
-            "waiters",
-            seconds,
-            self._scan,
-            next_due=lambda: self.waiters.earliest_ms,
-            also_in_real_time=True,
+            "waiters", seconds, self._scan, lambda: self.waiters.earliest_ms, also_in_real_time=True
         )
 
     def _scan(self) -> Generator[None]:

@@ -5,7 +5,6 @@
 The levels are the setting `messageDelayLevel`. The broker delivers the messages. Owner: the event-loop thread.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +13,7 @@ from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
 from pocketmq.store.config import DEFAULT_DELAY_LEVELS, parse_delay_levels
 
-from .json_table import JsonTable
+from .json_table import JsonTable, NowMs
 
 UPDATES_OF_A_VERSION: Final = 200
 """So many updates make a new data version (official delayOffsetUpdateVersionStep)."""
@@ -27,13 +26,8 @@ class DelayTable(JsonTable):
     state_fields = ("_offsets",)
     body_type = DelayOffsetSerializeWrapper
 
-    def __init__(
-        self,
-        config_folder: Path,
-        now_ms: Callable[[], int],
-        message_delay_level: str = DEFAULT_DELAY_LEVELS,
-    ) -> None:
-        super().__init__(config_folder / layout.DELAY_OFFSETS, now_ms)
+    def __init__(self, folder: Path, now_ms: NowMs, message_delay_level: str = DEFAULT_DELAY_LEVELS) -> None:
+        super().__init__(folder / layout.DELAY_OFFSETS, now_ms)
         self.levels = parse_delay_levels(message_delay_level)
         self._offsets: dict[int, int] = {}
         self._update_count = 0

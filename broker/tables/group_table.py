@@ -7,7 +7,7 @@ broker), what a group has consumed (`offset_table.py`).
      "subscriptionGroupTable":{"g":{"consumeEnable":true,...}}}
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -19,7 +19,7 @@ from pocketmq.store import layout
 
 from ..config.broker_config import BrokerConfig
 from .attributes import GROUP_ATTRIBUTES
-from .json_table import ConfigTable, TextOf
+from .json_table import ConfigTable, NowMs, OnChange, TextOf
 from .table_text import file_pieces
 
 BUILT_IN_GROUPS: Final = (
@@ -44,13 +44,9 @@ class GroupTable(ConfigTable[SubscriptionGroupConfig]):
     body_type = SubscriptionGroupWrapper
 
     def __init__(
-        self,
-        config_folder: Path,
-        now_ms: Callable[[], int],
-        config: BrokerConfig,
-        on_change: Callable[[], None] | None = None,
+        self, folder: Path, now_ms: NowMs, config: BrokerConfig, on_change: OnChange = lambda: None
     ) -> None:
-        super().__init__(config_folder / layout.GROUPS, now_ms, config, on_change)
+        super().__init__(folder / layout.GROUPS, now_ms, config, on_change)
         names = (*BUILT_IN_GROUPS, TRANSACTION_GROUP) if config.is_5 else BUILT_IN_GROUPS
         self._rows = {name: self._default(name) for name in names}
         self._forbidden: dict[str, dict[str, int]] = {}

@@ -23,6 +23,8 @@ from ..config.broker_config import BrokerConfig
 from .attributes import Attribute, alter_attributes
 from .table_text import MapText
 
+NowMs = Callable[[], int]
+OnChange = Callable[[], object]
 ConfigT = TypeVar("ConfigT", TopicConfig, SubscriptionGroupConfig)
 
 TextOf = Callable[[], Iterable[bytes]]
@@ -40,9 +42,7 @@ class JsonTable:
     state_fields: ClassVar[tuple[str, ...]]
     body_type: type[Body]
 
-    def __init__(
-        self, path: Path, now_ms: Callable[[], int], on_change: Callable[[], None] | None = None
-    ) -> None:
+    def __init__(self, path: Path, now_ms: NowMs, on_change: OnChange = lambda: None) -> None:
         self.file = JsonFile(path)
         self.data_version = DataVersion(timestamp=now_ms())
         self.dirty = False
@@ -101,8 +101,7 @@ class JsonTable:
     def _changed(self) -> None:
         self.data_version = self.data_version.next_version(self._now_ms())
         self.dirty = True
-        if self._on_change is not None:
-            self._on_change()
+        self._on_change()
 
 
 class ConfigTable(JsonTable, Generic[ConfigT]):
@@ -111,11 +110,7 @@ class ConfigTable(JsonTable, Generic[ConfigT]):
     known_attributes: ClassVar[Mapping[str, Attribute]]
 
     def __init__(
-        self,
-        path: Path,
-        now_ms: Callable[[], int],
-        config: BrokerConfig,
-        on_change: Callable[[], None] | None = None,
+        self, path: Path, now_ms: NowMs, config: BrokerConfig, on_change: OnChange = lambda: None
     ) -> None:
         super().__init__(path, now_ms, on_change)
         self._config = config

@@ -6,7 +6,6 @@
 Official classes: TimerMetrics, TransactionMetrics. Counting is on the send path, so it makes no new objects.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +18,7 @@ from pocketmq.protocol.bodies.broker import (
 from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
 
-from .json_table import JsonTable
+from .json_table import JsonTable, NowMs
 
 
 class MetricTable(JsonTable):
@@ -27,12 +26,10 @@ class MetricTable(JsonTable):
 
     state_fields = ("_metrics",)
 
-    def __init__(
-        self, config_folder: Path, now_ms: Callable[[], int], kind: Literal["timingCount", "transactionCount"]
-    ) -> None:
+    def __init__(self, folder: Path, now_ms: NowMs, kind: Literal["timingCount", "transactionCount"]) -> None:
         is_timing = kind == "timingCount"
         name = layout.TIMER_METRICS if is_timing else layout.TRANSACTION_METRICS
-        super().__init__(config_folder / name, now_ms)
+        super().__init__(folder / name, now_ms)
         self.body_type = TimerMetricsSerializeWrapper if is_timing else TransactionMetricsSerializeWrapper
         self._kind = kind
         self._metrics: dict[str, list[int]] = {}

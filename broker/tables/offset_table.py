@@ -24,7 +24,7 @@ from pocketmq.protocol.message.topics import LMQ_PREFIX, is_lmq
 from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
 
-from .json_table import JsonTable, TextOf
+from .json_table import JsonTable, NowMs, TextOf
 from .table_text import ENTRIES_IN_A_SLICE, MapText, file_pieces
 
 NO_OFFSET: Final = -1
@@ -44,8 +44,8 @@ class OffsetTable(JsonTable):
     body_type = ConsumerOffsetSerializeWrapper
     state_fields = ("_offsets", "_reset_offsets", "_pull_offsets", "_topics", "_groups")
 
-    def __init__(self, config_folder: Path, now_ms: Callable[[], int]) -> None:
-        super().__init__(config_folder / self.file_name, now_ms)
+    def __init__(self, folder: Path, now_ms: NowMs) -> None:
+        super().__init__(folder / self.file_name, now_ms)
         self._offsets: dict[str, Offsets] = {}
         self._reset_offsets: dict[str, Offsets] = {}
         self._pull_offsets: dict[str, Offsets] = {}

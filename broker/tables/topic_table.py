@@ -6,7 +6,7 @@ Not here: names (`pocketmq.protocol.message.topics`), attributes (`attributes.py
     {"dataVersion":{...}, "topicConfigTable":{"orders":{"attributes":{},"order":false,"perm":6,...}}}
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -20,7 +20,7 @@ from pocketmq.store import layout
 
 from ..config.broker_config import BrokerConfig
 from .attributes import TOPIC_ATTRIBUTES
-from .json_table import ConfigTable, TextOf
+from .json_table import ConfigTable, NowMs, OnChange, TextOf
 from .table_text import file_pieces
 
 READ_WRITE: Final = PERM_READ | PERM_WRITE
@@ -75,13 +75,9 @@ class TopicTable(ConfigTable[TopicConfig]):
     body_type = TopicConfigSerializeWrapper
 
     def __init__(
-        self,
-        config_folder: Path,
-        now_ms: Callable[[], int],
-        config: BrokerConfig,
-        on_change: Callable[[], None] | None = None,
+        self, folder: Path, now_ms: NowMs, config: BrokerConfig, on_change: OnChange = lambda: None
     ) -> None:
-        super().__init__(config_folder / layout.TOPICS, now_ms, config, on_change)
+        super().__init__(folder / layout.TOPICS, now_ms, config, on_change)
         self._rows = {topic.name: topic for topic in built_in_topics(config)}
         reserved = topics.SYSTEM_TOPICS if config.is_5 else topics.SYSTEM_TOPICS - topics.SYSTEM_TOPICS_OF_5
         self.system_topics = reserved | self._rows.keys()

@@ -10,7 +10,6 @@ An action with `next_due` belongs to the broker's clock, which may be virtual. O
 time for ever, for example the saving of a table.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
@@ -47,7 +46,7 @@ class PeriodicActions:
 
     def start(self, actions: Iterable[Periodic]) -> None:
         """Start the timers; each action first runs after one period."""
-        loop, timers = asyncio.get_running_loop(), self._timers
+        timers = self._timers
         for periodic in actions:
             seconds = periodic.seconds if callable(periodic.seconds) else partial(float, periodic.seconds)
             action, next_due = _Action(periodic, timers), periodic.next_due
@@ -56,7 +55,7 @@ class PeriodicActions:
                 of_clock = {"is_event": periodic.is_event, "samples_gaps": periodic.samples_gaps}
                 self._repeated.append(timers.repeat(seconds, action, next_due, **of_clock))
             if next_due is None or (periodic.also_in_real_time and timers.is_virtual):
-                self._repeated.append(LoopRepeat(loop, seconds, action))
+                self._repeated.append(LoopRepeat(seconds, action))
 
     def stop(self) -> None:
         for timer in self._repeated:

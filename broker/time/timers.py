@@ -71,17 +71,15 @@ class Timers:
         Virtual time skips the periods without work. With `samples_gaps` it asks for none: it calls back whenever it has
         moved by a period or more, before anything else runs.
         """
-        return LoopRepeat(asyncio.get_running_loop(), seconds, action)
+        return LoopRepeat(seconds, action)
 
 
 class LoopRepeat:
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, seconds: Callable[[], float], action: Callable[[], None]
-    ) -> None:
-        self._loop = loop
+    def __init__(self, seconds: Callable[[], float], action: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
         self._seconds = seconds
         self._action = action
-        self._timer: asyncio.TimerHandle | None = loop.call_later(seconds(), self._act)
+        self._timer: asyncio.TimerHandle | None = self._loop.call_later(seconds(), self._act)
 
     def cancel(self) -> None:
         if self._timer is not None:
