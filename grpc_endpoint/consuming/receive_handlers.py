@@ -74,7 +74,7 @@ def _receive(
     is_renewed = request.auto_renew and consuming.config.enable_proxy_auto_renew
     policy = settings.backoff_policy if settings.HasField("backoff_policy") else None
     max_attempts = None if policy is None else policy.max_attempts
-    Receiving(consuming, call, pop, subscription, max_attempts, is_renewed=is_renewed).begin()
+    Receiving(consuming, call, pop, subscription, max_attempts, is_renewed).begin()
 
 
 def _polling_ms(

@@ -13,6 +13,7 @@ Mirrors `ReceiveMessageActivity`, `ReceiveMessageResponseStreamWriter`, `PopMess
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.network.dispatch import HELD, Answer
 from pocketmq.broker.pop.pop_handlers import pop_message
@@ -79,44 +80,32 @@ def end_stream(call: RpcCall, status: Status, now_ms: int) -> None:
     call.answer(ReceiveMessageResponse(delivery_timestamp=timestamp_of(now_ms)))
 
 
-class Receiving:
+class Receiving(msgspec.Struct):
     """`begin` pops; the answer is sent at once or after a wait."""
 
-    __slots__ = ("_call", "_consuming", "_is_renewed", "_max_attempts", "_pop", "_pop_call", "_subscription")
-
-    def __init__(
-        self,
-        consuming: Consuming,
-        call: RpcCall,
-        pop: PopMessage,
-        subscription: SubscriptionData,
-        max_attempts: int | None,
-        *,
-        is_renewed: bool,
-    ) -> None:
-        self._consuming = consuming
-        self._call = call
-        self._pop = pop
-        self._subscription = subscription
-        self._max_attempts = max_attempts
-        self._is_renewed = is_renewed
-        self._pop_call = BrokerCall.of_rpc(call, pop.code, self._popped)
+    _consuming: Consuming
+    _call: RpcCall
+    _pop: PopMessage
+    _subscription: SubscriptionData
+    _max_attempts: int | None
+    _is_renewed: bool
 
     def begin(self) -> None:
         """Pop. A receive that waits is cancelled with its call."""
+        pop_call = BrokerCall.of_rpc(self._call, self._pop.code, self._popped)
         try:
-            answer = pop_message(self._consuming.broker.popping, self._pop, self._pop_call)
+            answer = pop_message(self._consuming.broker.popping, self._pop, pop_call)
         except Refusal as refusal:
             answer = Answer(code=refusal.code, remark=refusal.remark)
         if isinstance(answer, Answer):
             self._popped(answer)
         else:
             assert answer is HELD
-            self._call.when_cancelled(self._cancelled)
+            self._call.when_cancelled(lambda: self._cancelled(pop_call))
 
-    def _cancelled(self) -> None:
-        self._pop_call.connection.close()
-        self._consuming.broker.popping.waiters.cancel(self._pop_call)
+    def _cancelled(self, pop_call: BrokerCall) -> None:
+        pop_call.connection.close()
+        self._consuming.broker.popping.waiters.cancel(pop_call)
 
     def _popped(self, answer: HandlerAnswer) -> None:
         assert isinstance(answer, Answer)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 from pocketmq.protocol.message.flags import is_queued
 from pocketmq.protocol.message.record import (
     BLANK,
@@ -21,18 +22,16 @@ from .queue_records import QueueRecords
 from .segments import Segment, Segments
 
 
-class LogCheck:
+class LogCheck(msgspec.Struct):
     """`records` are those of each queue."""
 
-    def __init__(self, log: Segments, findings: Findings, progress: Callable[[int], None] | None) -> None:
-        self._log = log
-        self._findings = findings
-        self._report = findings.report
-        self._progress = progress
-        self.records: dict[Place, QueueRecords] = {}
+    _log: Segments
+    _findings: Findings
+    _progress: Callable[[int], None] | None
+    records: dict[Place, QueueRecords] = {}
 
     def run(self) -> None:
-        log, report = self._log, self._report
+        log, report = self._log, self._findings.report
         self._findings.segments(log, refuses=True)
         report.log_files, report.log_start = len(log.files), log.start
         report.log_end = log.start
@@ -67,7 +66,7 @@ class LogCheck:
         return (file.end, True) if size == BLANK else (file.base + at, False)
 
     def _record(self, record: memoryview, position: int) -> None:
-        report = self._report
+        report = self._findings.report
         report.records += 1
         timestamp = store_timestamp_of(record)
         if report.first_store_time_ms < 0:

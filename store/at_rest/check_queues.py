@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+import msgspec
 from pocketmq.protocol.message.topics import is_lmq
 
 from .. import layout
@@ -15,25 +16,17 @@ from .segments import Segment, Segments, count_units, queue_directories
 OF_FORMER_TOPIC = "{} messages in the log are from before its topic was deleted and created again"
 
 
-class QueueCheck:
-    """`ends` are the max offsets of the queues as a start would make them. Run it after the log."""
+class QueueCheck(msgspec.Struct):
+    """Run it after the log."""
 
-    def __init__(
-        self,
-        root: Path,
-        log: Segments,
-        findings: Findings,
-        records: Mapping[Place, QueueRecords],
-        topics: Collection[str] | None,
-    ) -> None:
-        """`topics` are those that exist; None if that is not known."""
-        self._root = root
-        self._log = log
-        self._findings = findings
-        self._report = findings.report
-        self._records = records
-        self._topics = topics
-        self.ends: dict[Place, int] = {}
+    _root: Path
+    _log: Segments
+    _findings: Findings
+    _records: Mapping[Place, QueueRecords]
+    _topics: Collection[str] | None
+    """Those that exist; None if that is not known."""
+    ends: dict[Place, int] = {}
+    """The max offsets of the queues as a start would make them."""
 
     def run(self) -> None:
         known: set[Place] = set()
@@ -76,7 +69,7 @@ class QueueCheck:
 
     def _queue(self, place: Place, queue: Segments) -> None:
         self._findings.segments(queue, refuses=False)
-        self._report.queues += 1
+        self._findings.report.queues += 1
         records = self._records.get(place) or QueueRecords()
         found = bytearray(len(records))
         """1 for each record that has its unit."""
@@ -84,7 +77,7 @@ class QueueCheck:
         for file in queue.files:
             count = count_units(file)
             end = file.base // QUEUE_UNIT_BYTES + count
-            self._report.units += count
+            self._findings.report.units += count
             self._units(place, file, count, records, found)
             if count * QUEUE_UNIT_BYTES < len(file.view) and file is not queue.files[-1]:
                 self._findings.damage(
@@ -124,7 +117,7 @@ class QueueCheck:
             index = records.index(number)
             if index >= 0 and records.place_of(index) == (position, size):
                 found[index] = 1
-            elif position >= self._report.log_end:
+            elif position >= self._findings.report.log_end:
                 self._findings.damage(
                     file.path, f"unit {number} points behind the log's end", "it would drop the unit"
                 )

@@ -138,19 +138,19 @@ class Delay(Effect):
         self._jitter = jitter
 
     def _later(self, exchange: Exchange) -> float:
-        return max(0.0, self._seconds + exchange.random.uniform(-self._jitter, self._jitter))
+        return max(0.0, self._seconds + exchange.watcher.random.uniform(-self._jitter, self._jitter))
 
     def arrived(self, exchange: Exchange) -> bool:
         if exchange.request.oneway:  # a message on a telemetry stream
-            exchange.later(self._later(exchange), exchange.handle)
+            exchange.watcher.call_later(self._later(exchange), exchange.handle)
         return exchange.request.oneway
 
     def answering(self, exchange: Exchange, reply: ReadyReply) -> bool:
-        exchange.later(self._later(exchange), lambda: exchange.send(reply))
+        exchange.watcher.call_later(self._later(exchange), lambda: exchange.send(reply))
         return True
 
     def calling(self, exchange: Exchange) -> bool:
-        exchange.later(self._later(exchange), exchange.call_now)
+        exchange.watcher.call_later(self._later(exchange), exchange.call_now)
         return True
 
     def as_json(self) -> dict[str, Any]:

@@ -51,28 +51,16 @@ class ReadyReply(msgspec.Struct, frozen=True):
         return head + self.body[: len(self.body) // 2] if self.body else head[: len(head) // 2]
 
 
-class Exchange:
+class Exchange(msgspec.Struct, eq=False):
     """A hit request and the connection it came on. `watcher` owns it."""
 
-    def __init__(
-        self,
-        watcher: "Answering",
-        request: LoggedRequest,
-        connection: Watched,
-        known: LoggedConnection,
-        command: Command,
-        body: ReplyBody = None,
-    ) -> None:
-        self._watcher = watcher
-        self.random = watcher.random
-        self.later = watcher.call_later
-        """Calls a function after so many seconds of the server's clock."""
-        self.request = request
-        self._connection = connection
-        self._known = known
-        self._command = command
-        self._body = body
-        """Of a request to a client."""
+    watcher: "Answering"
+    request: LoggedRequest
+    _connection: Watched
+    _known: LoggedConnection
+    _command: Command
+    _body: ReplyBody = None
+    """Of a request to a client."""
 
     def is_on(self, connection: Watched) -> bool:
         return self._connection is connection
@@ -84,12 +72,12 @@ class Exchange:
 
     def answer(self, answer: Answer) -> None:
         """Answer in the broker's place."""
-        self._watcher.pass_on(self._command, lambda: self._connection.answer(self._command, answer))
+        self.watcher.pass_on(self._command, lambda: self._connection.answer(self._command, answer))
 
     def send(self, reply: ReadyReply) -> None:
         """Send a reply that was held back."""
         body = reply.body or None
-        self._watcher.pass_on(
+        self.watcher.pass_on(
             self._command, lambda: self._connection.reply(self._command, reply.command, body)
         )
 
@@ -108,7 +96,7 @@ class Exchange:
 
     def forget(self) -> None:
         """No reply will be sent."""
-        self._watcher.forget(self._command)
+        self.watcher.forget(self._command)
 
     def disconnect(self, *, reset: bool, first: bytes = b"") -> None:
         """Close the connection, after what was written before and `first`; what it has sent already is not handled."""
@@ -125,7 +113,8 @@ class Answering:
 
     def pass_on(self, command: Command, send: Callable[[], None]) -> None: ...
 
-    def call_later(self, seconds: float, function: Callable[[], None]) -> None: ...
+    def call_later(self, seconds: float, function: Callable[[], None]) -> None:
+        """Call a function after so many seconds of the server's clock."""
 
     def forget(self, command: Command) -> None: ...
 
