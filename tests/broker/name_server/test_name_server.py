@@ -31,7 +31,6 @@ from pocketmq.protocol.requests.name_server import (
 )
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.schema import Request
-from pocketmq.store import StoreError
 from pocketmq.store.files.json_file import JsonFile
 
 from golden.name_server_dialogue import play, recorded
@@ -196,15 +195,6 @@ async def test_settings_have_a_share_of_memory(
         await ask(name_server, PutKvConfig(namespace="n", key="l", value="z" * 500))
     await ask(name_server, DeleteKvConfig(namespace="n", key="k"))
     await ask(name_server, PutKvConfig(namespace="n", key="l", value="z" * 500))
-
-
-async def test_damaged_key_value_file_stops_the_start_with_its_name(tmp_path: Path) -> None:
-    path = tmp_path / "kvConfig.json"
-    path.write_text('{"configTable":{"n":')
-    server = RunningNameServer(5, NameServerConfig(kv_config_path=str(path)))
-    with pytest.raises(StoreError, match=r"kvConfig\.json"):
-        await server.start()
-    await server.stop()
 
 
 async def test_broker_without_heartbeat_loses_route_and_connection(name_server: RunningNameServer) -> None:

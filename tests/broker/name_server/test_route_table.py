@@ -138,39 +138,12 @@ def test_end_of_the_former_connection_does_not_drop_a_broker_that_came_back(tabl
     assert table.has_route()
 
 
-def test_slave_stays_in_the_route_without_its_master(table: Table) -> None:
-    master = a_connection()
-    table.register(connection=master)
-    table.register("a", "10.0.0.2:1", 1, connection=a_connection())
-    table.routes.connection_closed(master)
-    route = find_route(table.routes, "T", with_acting_master=False)
-    assert route is not None
-    assert [group.broker_addrs for group in route.broker_datas] == [{1: "10.0.0.2:1"}]
-
-
 def test_slave_hears_of_its_master_only_while_that_lives(table: Table) -> None:
     table.register()
     reply = table.register("a", "10.0.0.2:1", 1)
     assert reply == RegisterBrokerReply(ha_server_addr="10.0.0.1:1-ha", master_addr="10.0.0.1:1")
     table.routes.unregister("c", "10.0.0.1:1", "a", 0)
     assert table.register("a", "10.0.0.2:1", 1) == RegisterBrokerReply()
-
-
-def test_change_report_of_an_unknown_broker_is_refused_in_5_and_accepted_in_4() -> None:
-    with pytest.raises(Refusal, match="register broker failed"):
-        Table(5).register("a", "10.0.0.1:1", 0, topic("T"))
-    table = Table(4)
-    table.register("a", "10.0.0.1:1", 0, topic("T"))
-    assert table.has_route()
-
-
-async def test_wiped_permission_returns_with_the_next_edition_of_the_topics(table: Table) -> None:
-    table.register()
-    assert await table.routes.change_permissions("a", without_write) == 2
-    table.register(counter=1)
-    assert table.routes.topics["T"]["a"].perm == 4
-    table.register(counter=2)
-    assert table.routes.topics["T"]["a"].perm == 6
 
 
 def test_permissions_of_many_topics_change_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
