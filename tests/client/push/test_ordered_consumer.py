@@ -156,7 +156,7 @@ async def test_a_queue_whose_offset_is_corrected_is_not_taken_again_before_it_is
     """Otherwise the release would forget the new offset, and unlock the new lock."""
     await send(namesrv_addr, 8)
     async with listening(namesrv_addr) as (queues, queue, state, going_on):
-        queues.correct_offset(queue, state, 1)
+        queues._instance.spawn(queues.correct_offset(queue, state, 1), "correction")
         await until(lambda: state.dropped)
         await queues.rebalance()
         assert queues.table[queue] is state
