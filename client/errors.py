@@ -1,26 +1,6 @@
 """The exceptions of this package. The class says what to do: repeat the call, correct it, or look at the server.
 
-    ClientError
-      InvalidArgument (ValueError)      correct the call
-        InvalidSetting                    a setting
-        ValidationFailed                  a name or a message, in the official words
-      RequestRefused                    a server said no; `code` is its response code
-      NotReachable (ConnectionError)    no connection, or it ended
-        CallTimeout (TimeoutError)        no answer in time
-        UnreadableReply                   an answer that cannot be read
-        TooManyCalls (BufferError)        too many requests of one connection wait for replies
-      RouteNotFound                     no broker has the topic
-      SendFailed                        a message is not stored, as far as the client knows
-        SendTimedOut (TimeoutError)       because time ran out
-        SendBufferFull (BufferError)      because too many sends wait for replies: `flush`, then send again
-      RequestTimeout (TimeoutError)     a request was stored, but its reply did not arrive
-      AssignmentTimeout (TimeoutError)  a consumer has no share of its queues yet
-      SelectionFailed, AllocationFailed a selector or a strategy of the user failed
-      FirstPositionUnknown              where to begin in a queue cannot be found out yet
-      NotOnline, MessageNotFound        what an administrative call looked for does not exist
-      ClientClosed                      the client is not started, was shut down, or belongs to another loop
-
-`retriable` says whether the same call may succeed later without a change.
+Many are exceptions of Python too: a `ValueError`, `ConnectionError`, `TimeoutError` or `BufferError`.
 """
 
 from enum import Enum

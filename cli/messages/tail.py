@@ -4,12 +4,7 @@
     --group G         as a member of G: the members share the queues, and offsets are committed, so the next tail
                       continues where this one ended. --from counts only for queues without an offset of G
 
-If a broker stops, tail waits for it. A message is printed as
-
-    text   Orders queue 0 offset 12: the body as text, on one line: a line feed is shown as \\n
-    body   the bytes of the body, and a line end
-    full   the line, and below it times, ids and properties
-    json   one object a line, that of the HTTP port; `text` is null for a body that is not UTF-8
+If a broker stops, tail waits for it.
 """
 
 import asyncio
@@ -42,7 +37,7 @@ from ..times import epoch_ms, local_time
 
 
 def text_form(message: MessageExt) -> bytes:
-    """One line, which a terminal only shows; bytes that are not UTF-8 become U+FFFD."""
+    """The body as text, on one line that a terminal only shows; bytes that are not UTF-8 become U+FFFD."""
     body = printable(message.body.decode("utf-8", "replace"))
     return f"{message.topic} queue {message.queue_id} offset {message.queue_offset}: {body}\n".encode()
 
@@ -69,7 +64,7 @@ def full_form(message: MessageExt) -> bytes:
 
 
 def json_form(message: MessageExt) -> bytes:
-    """All of a message, for programs."""
+    """All of a message, for programs: that of the HTTP port; `text` is null for a body that is not UTF-8."""
     return msgspec.json.encode(message_value(message.record, message.broker_name, message.body)) + b"\n"
 
 

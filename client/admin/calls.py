@@ -74,31 +74,27 @@ class AdminCalls(QueueReader):
         request: Request[ReplyT],
         body: RequestBody | None = None,
         *,
-        timeout_ms: int | None = None,
+        is_slow: bool = False,
     ) -> ReplyT:
-        """What the request returns; `RequestRefused`, `NotReachable`."""
-        seconds = (timeout_ms or self.timeout_ms) / 1000
-        return await self._require_running().connections.call(address, request, body, timeout_seconds=seconds)
+        """What the request returns; `RequestRefused`, `NotReachable`. A slow request gets three times as long."""
+        connections, seconds = self._require_running().connections, self._seconds(is_slow)
+        return await connections.call(address, request, body, timeout_seconds=seconds)
 
     async def _read_body(
-        self,
-        address: str,
-        request: Request[Any],
-        read: Callable[[bytes], ReadT],
-        *,
-        timeout_ms: int | None = None,
+        self, address: str, request: Request[Any], read: Callable[[bytes], ReadT], *, is_slow: bool = False
     ) -> ReadT:
         """The body of a reply that has header fields too. Errors as `_call`."""
-        seconds = (timeout_ms or self.timeout_ms) / 1000
-        body = await self._require_running().connections.call_for_body(
-            address, request, timeout_seconds=seconds
-        )
+        connections, seconds = self._require_running().connections, self._seconds(is_slow)
+        body = await connections.call_for_body(address, request, timeout_seconds=seconds)
         try:
             return read(body)
         except ProtocolError as error:
             raise UnreadableReply(
                 f"the reply of {address} to {request.name} cannot be read: {error}"
             ) from error
+
+    def _seconds(self, is_slow: bool) -> float:
+        return self.timeout_ms * (3 if is_slow else 1) / 1000
 
     async def _ask(self, request: Request[ReplyT]) -> ReplyT:
         """What a name server returns; the next one is asked if one does not answer."""

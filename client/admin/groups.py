@@ -130,7 +130,7 @@ class AdminGroups(AdminTopics):
         broker = await self._any_broker_of(retry_topic(group))
         request = GetConsumerRunningInfo(consumer_group=group, client_id=client_id, jstack_enable=jstack)
         # The broker waits for the member, up to ten seconds.
-        return await self._call(broker, request, timeout_ms=3 * self.timeout_ms)
+        return await self._call(broker, request, is_slow=True)
 
     async def queue_holders(self, group: str) -> dict[MessageQueue, list[str]]:
         """The client ids of the members that read each queue, as the members say; silent ones have no queues here."""

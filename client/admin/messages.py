@@ -216,7 +216,7 @@ class AdminMessages(AdminBrokers):
         request = ConsumeMessageDirectly(
             consumer_group=group, client_id=client_id, topic=topic, msg_id=message.offset_message_id
         )
-        return await self._call(_store_address(message), request, timeout_ms=3 * self.timeout_ms)
+        return await self._call(_store_address(message), request, is_slow=True)
 
     async def resend(self, topic: str, message_id: str, *, unit_name: str | None = None) -> SendResult:
         """Send a stored message once more, with its properties and its producer's id (official QueryMsgByIdSubCommand
@@ -327,10 +327,7 @@ class AdminMessages(AdminBrokers):
     async def _query_one(self, request: QueryMessage, broker_name: str, address: str) -> list[MessageExt]:
         try:
             return await self._read_body(
-                address,
-                request,
-                lambda body: decode_messages(body, broker_name),
-                timeout_ms=3 * self.timeout_ms,
+                address, request, lambda body: decode_messages(body, broker_name), is_slow=True
             )
         except RequestRefused as refusal:
             if refusal.code == ResponseCode.QUERY_NOT_FOUND:

@@ -66,7 +66,7 @@ class AdminOffsets(AdminGroups):
         for broker in route.broker_datas:
             address = one_address(broker)
             if address is not None:
-                stats = await self._call(address, request, timeout_ms=3 * self.timeout_ms)
+                stats = await self._call(address, request, is_slow=True)
                 offsets.update(stats.offset_table)
                 tps += stats.consume_tps
         if not offsets:
@@ -79,9 +79,7 @@ class AdminOffsets(AdminGroups):
 
     async def consume_stats_at(self, address: str, group: str) -> ConsumeStats:
         """What one broker knows of a group's offsets, in every topic; an empty table if it has none."""
-        return await self._call(
-            address, GetConsumeStats(consumer_group=group), timeout_ms=3 * self.timeout_ms
-        )
+        return await self._call(address, GetConsumeStats(consumer_group=group), is_slow=True)
 
     async def query_offset(
         self, group: str, queue: MessageQueue, *, set_zero_if_not_found: bool | None = None
@@ -134,7 +132,7 @@ class AdminOffsets(AdminGroups):
             topic=topic, group=group, timestamp=timestamp_ms, is_force=is_force, offset=-1
         )
         for address in await self._brokers_of(route_topic or topic):
-            answer = await self._call(address, request, timeout_ms=3 * self.timeout_ms)
+            answer = await self._call(address, request, is_slow=True)
             if answer is not None:
                 offsets.update(answer.offset_table)
         return dict(sorted(offsets.items()))
@@ -188,7 +186,7 @@ class AdminOffsets(AdminGroups):
             UpdateConsumerOffset(consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset),
         )
         request = InvokeBrokerToResetOffset(topic=topic, group=group, queue_id=queue_id, offset=offset)
-        answer = await self._call(address, request, timeout_ms=3 * self.timeout_ms)
+        answer = await self._call(address, request, is_slow=True)
         return {} if answer is None else answer.offset_table
 
     async def set_offset(self, group: str, queue: MessageQueue, offset: int) -> None:

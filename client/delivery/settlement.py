@@ -1,8 +1,7 @@
 """What becomes of a batch after a concurrent listener: sent back, tried again here, or finished.
 
-    1. the failed messages (`first_failed`) are sent back (36)
-    2. those whose sending failed too stay cached, and are tried again here after LOCAL_RETRY_DELAY_MS; everything else
-       of the batch is finished, and the stored offset may rise
+Failed messages are sent back (36). Those whose sending failed too stay cached, and are tried again here after
+LOCAL_RETRY_DELAY_MS; everything else of the batch is finished.
 
 A batch carries its settlement, so that delivery is the same for pulled and for popped messages (`push/pop_queues.py`).
 The result of a queue that was dropped meanwhile is discarded: the next owner gets its messages again. A message that is

@@ -292,7 +292,7 @@ class AsyncSends:
                 self._wait_for_broker(send, chosen)
 
     def _choose(self, send: _QueuedSend, route: Route | None) -> MessageQueue:
-        """The queue of the next attempt; the route is needed unless the user gave it. What `Destination.resolve`
+        """The queue of the next attempt; the route is needed unless the user gave it. What `Sender.resolve`
         raises."""
         if send.destination is not None:
             send.queue = self.sender.resolve(send.destination, send.outgoing.message, route)

@@ -8,7 +8,7 @@
 `send`, `send_nowait`, `send_oneway` and `request` share these keywords; a transaction shares those of the message.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
@@ -16,12 +16,10 @@ import msgspec
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..arguments import no_keyword
-from ..connections.route import Route
-from ..errors import InvalidArgument, SendFailed
+from ..errors import InvalidArgument
 from ..values.message import Message
 from ..values.namespaces import Namespace
-from .queue_choice import MessageQueueSelector, invoke_selector, select_by_hash
-from .send_retry import NOT_FOUND_TOPIC_EXCEPTION
+from .queue_choice import MessageQueueSelector, select_by_hash
 
 
 class MessageKeywords(TypedDict, total=False):
@@ -62,30 +60,6 @@ class Destination(msgspec.Struct, frozen=True):
     queue_id: int | None = None
     selector: MessageQueueSelector | None = None
     arg: Any = None
-
-    def resolve(
-        self, message: Message, route: Route | None, namespace: Namespace, turn: int
-    ) -> MessageQueue | None:
-        """The queue as brokers know it; None if this needs the route of the topic and it is not known yet.
-
-        `turn` chooses among the brokers that have a queue of the number. Raises `InvalidArgument` for a queue of
-        another topic, `SendFailed` if no broker has the number, and `SelectionFailed`.
-        """
-        if self.queue is not None:
-            return queue_of_topic(self.queue, message.topic, namespace)
-        if route is None:
-            return None
-        if self.selector is not None:
-            queues: Sequence[MessageQueue] = route.queues
-            if namespace.name:
-                queues = [namespace.unwrap_queue(queue) for queue in queues]
-            return namespace.wrap_queue(invoke_selector(self.selector, queues, message, self.arg))
-        numbered = [queue for queue in route.queues if queue.queue_id == self.queue_id]
-        if not numbered:
-            raise SendFailed(
-                NOT_FOUND_TOPIC_EXCEPTION, f"topic {message.topic} has no queue {self.queue_id} to write to"
-            )
-        return numbered[turn % len(numbered)]
 
 
 def queue_of_topic(queue: MessageQueue, topic: str, namespace: Namespace) -> MessageQueue:

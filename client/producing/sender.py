@@ -9,7 +9,7 @@ import asyncio
 import functools
 import itertools
 import random
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import GetMaxOffset
@@ -37,8 +37,8 @@ from ..values.message import Message
 from ..values.namespaces import Namespace
 from ..values.results import SendResult, SendStatus
 from .outgoing import Outgoing, OutgoingMaker, SendHeaders
-from .queue_choice import DETECTOR_PERIOD_MS, QueueTurn, select_one_message_queue
-from .send_arguments import Destination
+from .queue_choice import DETECTOR_PERIOD_MS, QueueTurn, invoke_selector, select_one_message_queue
+from .send_arguments import Destination, queue_of_topic
 from .send_hooks import SendHooks
 from .send_retry import (
     NO_NAME_SERVER_EXCEPTION,
@@ -299,8 +299,27 @@ class Sender(GroupProducer):
         return self.resolve(destination, message, route)
 
     def resolve(self, destination: Destination, message: Message, route: Route | None) -> MessageQueue | None:
-        """The queue a user asks for, of this route; what `Destination.resolve` raises."""
-        return destination.resolve(message, route, self.namespace, next(self._broker_turn))
+        """The queue a user asks for, as brokers know it; None if this needs the route of the topic.
+
+        Raises `InvalidArgument` for a queue of another topic, `SendFailed` if no broker has the number, and
+        `SelectionFailed`.
+        """
+        namespace, topic = self.namespace, message.topic
+        if destination.queue is not None:
+            return queue_of_topic(destination.queue, topic, namespace)
+        if route is None:
+            return None
+        if destination.selector is not None:
+            queues: Sequence[MessageQueue] = route.queues
+            if namespace.name:
+                queues = [namespace.unwrap_queue(queue) for queue in queues]
+            chosen = invoke_selector(destination.selector, queues, message, destination.arg)
+            return namespace.wrap_queue(chosen)
+        numbered = [queue for queue in route.queues if queue.queue_id == destination.queue_id]
+        if not numbered:
+            text = f"topic {topic} has no queue {destination.queue_id} to write to"
+            raise SendFailed(NOT_FOUND_TOPIC_EXCEPTION, text)
+        return numbered[next(self._broker_turn) % len(numbered)]
 
     async def queue_for(self, destination: Destination, message: Message, due: float) -> MessageQueue:
         """The queue a user asks for. `SendFailed` if its topic has no route, or no queue of that number."""

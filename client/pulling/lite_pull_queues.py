@@ -55,7 +55,7 @@ class LiteQueues(HeldQueues):
     """`ready` holds batches in the order they arrived."""
 
     def __init__(
-        self, context: ConsumerContext[LitePullConsumerSettings], on_queues_changed: QueuesChanged | None
+        self, context: ConsumerContext[LitePullConsumerSettings], on_queues_changed: QueuesChanged
     ) -> None:
         super().__init__(context, consume_passively=False)
         self.settings = context.settings
@@ -212,8 +212,7 @@ class LiteQueues(HeldQueues):
         self.start_pulling(assigned)
 
     async def queues_changed(self, topic: str, known: set[MessageQueue], assigned: set[MessageQueue]) -> None:
-        if self._on_queues_changed is not None:
-            self._on_queues_changed(topic, known, assigned)
+        self._on_queues_changed(topic, known, assigned)
 
 
 class _LitePullLoop(QueueLoop):
