@@ -77,9 +77,6 @@ class HalfMessages:
             ):
                 yield HalfMessage(topic, broker_name, position, offset, transaction, message_id)
 
-    def __len__(self) -> int:
-        return sum(len(ids) for _, _, ids, _ in self._places.values())
-
 
 class BatchSender:
     """Sends for one task. `finish` returns when everything is acknowledged."""
@@ -113,15 +110,9 @@ class BatchSender:
 
     # -- for the task
 
-    def send_batch(
-        self, topic: str, body: Any, rows: int, *, queue: Queue | None = None, stored: Stored | None = None
-    ) -> None:
-        """Start sending a batch body; waits while `in_flight` requests are unfinished.
-
-        `stored(queue, offset)` is called with the place of its first message once the broker has it. Raises the error
-        of an earlier one.
-        """
-        self.send(self.request(topic), body, rows, queue=queue, stored=stored)
+    def send_batch(self, topic: str, body: Any, rows: int, *, queue: Queue | None = None) -> None:
+        """Start sending a batch body."""
+        self.send(self.request(topic), body, rows, queue=queue)
 
     def send_one(
         self,
@@ -144,7 +135,11 @@ class BatchSender:
     def send(
         self, request: Any, body: Any, rows: int, *, queue: Queue | None = None, stored: Stored | None = None
     ) -> None:
-        """Start sending a request of `request`, as `send_batch`."""
+        """Start sending a request of `request`; waits while `in_flight` requests are unfinished.
+
+        `stored(queue, offset)` is called with the place of its first message once the broker has it. Raises the error
+        of an earlier one.
+        """
         self._wait_for_rate(rows)
         self._client.run(self._launch(request, body, queue, stored))
 

@@ -35,6 +35,7 @@ class Waiting:
     """One request that may wait, as a context manager on the loop. `reason` is why it was not answered so far."""
 
     __slots__ = ("_begun", "_limit_ms", "_notes", "_said", "_timer", "_what", "reason")
+    _counted = 1
 
     def __init__(self, notes: WaitLog, what: str, limit_ms: int) -> None:
         self._notes = notes
@@ -46,7 +47,7 @@ class Waiting:
         self.reason = ""
 
     def __enter__(self) -> "Waiting":
-        self._notes.waiting += 1
+        self._notes.waiting += self._counted
         if self._limit_ms > self._notes.say_after_seconds * 1000:
             self._begun = time.monotonic()
             self._set_timer()
@@ -56,7 +57,7 @@ class Waiting:
         self._timer = asyncio.get_running_loop().call_later(self._notes.say_after_seconds, self._say)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._notes.waiting -= 1
+        self._notes.waiting -= self._counted
         if self._timer is not None:
             self._timer.cancel()
         if self._said:
@@ -79,21 +80,12 @@ class Silence(Waiting):
     """
 
     __slots__ = ("_answered", "_count")
+    _counted = 0
 
     def __init__(self, notes: WaitLog, what: str, limit_ms: int, answered: Callable[[], int]) -> None:
         super().__init__(notes, what, limit_ms)
         self._answered = answered
-        self._count = 0
-
-    def __enter__(self) -> "Silence":
-        super().__enter__()
-        self._notes.waiting -= 1
-        self._count = self._answered()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *others: object) -> None:
-        self._notes.waiting += 1
-        super().__exit__(kind, *others)
+        self._count = answered()
 
     def _say(self) -> None:
         if self._answered() == self._count and not self._notes.waiting:
