@@ -300,10 +300,10 @@ class Statistics:
 
     # -- snapshots
 
-    def sample(self, now_ms: int) -> Generator[None]:
+    def sample(self) -> Generator[None]:
         """Take the snapshots that are due; call it every second. Yields after each series. If the clock is set back or
         ahead, a window only gets shorter."""
-        stored, reader = self._store.statistics, self._store.reader
+        now_ms, stored, reader = self._clock.now_ms(), self._store.statistics, self._store.reader
         totals = (stored.messages, reader.found_times, reader.missed_times, reader.transferred_messages)
         if self._clock.is_virtual:
             self._fill_gap(now_ms, totals)

@@ -26,10 +26,5 @@ class Delayed(Part):
         self.levels.start()
 
     def periodic(self) -> Iterator[Periodic]:
-        yield Periodic(
-            "timer rates",
-            SAMPLE_SECONDS,
-            lambda: self.timer.sample(self.clock.now_ms()),
-            next_due=lambda: None,
-            samples_gaps=True,
-        )
+        sample = self.timer.sample
+        yield Periodic("timer rates", SAMPLE_SECONDS, sample, next_due=lambda: None, samples_gaps=True)

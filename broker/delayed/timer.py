@@ -228,9 +228,9 @@ class MessageTimer:
 
     # -- figures
 
-    def sample(self, now_ms: int) -> None:
+    def sample(self) -> None:
         """Compute the rates; call it every second."""
-        then_ms, enqueued, delivered = self._sampled
+        now_ms, (then_ms, enqueued, delivered) = self._state.clock.now_ms(), self._sampled
         if now_ms > then_ms:
             self.enqueue_tps = (self.enqueued - enqueued) * 1000 / (now_ms - then_ms)
             self.dequeue_tps = (self.delivery.count - delivered) * 1000 / (now_ms - then_ms)

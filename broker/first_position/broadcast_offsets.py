@@ -122,9 +122,9 @@ class BroadcastOffsets:
         known = self._consumers.get(group)
         return frozenset() if known is None else frozenset(known.client_ids())
 
-    def expire(self, now_ms: int) -> Generator[None]:
+    def expire(self) -> Generator[None]:
         """Delete expired clients; commit the lowest offset of each group to the offset table. A client is one item."""
-        config = self._state.config
+        config, now_ms = self._state.config, self._state.clock.now_ms()
         least_ms = config.broadcast_offset_expire_second * 1000
         most_ms = config.broadcast_offset_expire_max_second * 1000
         for (topic, group), clients in list(self._clients.items()):

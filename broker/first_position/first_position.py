@@ -19,10 +19,5 @@ class FirstPosition(Part):
         self.skipped = SkippedMessages(state)
 
     def periodic(self) -> Iterator[Periodic]:
-        yield Periodic(
-            "broadcasts",
-            BROADCAST_SECONDS,
-            lambda: self.broadcasts.expire(self.clock.now_ms()),
-            next_due=self.broadcasts.next_expiry_ms,
-            also_in_real_time=True,
-        )
+        expire, next_due = self.broadcasts.expire, self.broadcasts.next_expiry_ms
+        yield Periodic("broadcasts", BROADCAST_SECONDS, expire, next_due, also_in_real_time=True)

@@ -53,13 +53,8 @@ class Popping(Part):
         self.notification_waiters.wake_all()
 
     def periodic(self) -> Iterator[Periodic]:
-        yield Periodic(
-            "revive",
-            lambda: self.config.revive_interval / 1000,
-            self.revive.tick,
-            next_due=self.revive.next_due,
-            is_event=True,
-        )
+        seconds, revive = lambda: self.config.revive_interval / 1000, self.revive
+        yield Periodic("revive", seconds, revive.tick, revive.next_due, is_event=True)
         yield Periodic("order", ORDER_SAVE_SECONDS, self._save_order)
         if self.state.timers.is_virtual:
             for waiters in (self.waiters, self.notification_waiters):

@@ -150,13 +150,8 @@ class BrokerState:
 
     def periodic(self) -> Iterator[Periodic]:
         config, retention = self.config, self.retention
-        yield Periodic(
-            "statistics",
-            SAMPLE_SECONDS,
-            lambda: self.statistics.sample(self.clock.now_ms()),
-            next_due=lambda: None,
-            samples_gaps=True,
-        )
+        sample = self.statistics.sample
+        yield Periodic("statistics", SAMPLE_SECONDS, sample, next_due=lambda: None, samples_gaps=True)
         yield Periodic("offsets", lambda: config.flush_consumer_offset_interval / 1000, self._save_offsets)
         yield Periodic(
             "delays",

@@ -20,7 +20,7 @@ def pass_seconds(broker: Broker, clock: VirtualClock, seconds: int) -> None:
     """Let time pass as the broker's own rhythm sees it: one sample a second."""
     for _ in range(seconds):
         clock.advance(1000)
-        list(broker.statistics.sample(clock.now_ms()))
+        list(broker.statistics.sample())
 
 
 def found(broker: Broker, name: str, key: str) -> BrokerStatsData:
@@ -183,15 +183,15 @@ class TestDayTotals:
         statistics.count_put(SCHEDULE_TOPIC, 1, 10, 0)
         statistics.message_got("T", "g", 4, 40)
         clock.set_now_ms(int(midnights[0]) - 1)
-        list(statistics.sample(clock.now_ms()))
+        list(statistics.sample())
         assert (totals.put_today_morning, totals.got_today_morning) in ((0, 0), (10, 4))
         clock.set_now_ms(int(midnights[0]))
-        list(statistics.sample(clock.now_ms()))
+        list(statistics.sample())
         assert (totals.put_today_morning, totals.got_today_morning) == (10, 4)
         statistics.count_put("T", 5, 50)
         assert statistics.put_total_now == 15
         clock.set_now_ms(int(midnights[1]))
-        list(statistics.sample(clock.now_ms()))
+        list(statistics.sample())
         assert (totals.put_yesterday_morning, totals.put_today_morning) == (10, 15)
         assert (totals.got_yesterday_morning, totals.got_today_morning) == (4, 4)
 
@@ -232,7 +232,7 @@ class TestVirtualTime:
                 store_message(broker, "T")
                 for _ in range(seconds // step):
                     clock.advance(step * 1000)
-                    list(broker.statistics.sample(clock.now_ms()))
+                    list(broker.statistics.sample())
             throughput = broker.statistics.throughput
             seen.append(
                 (

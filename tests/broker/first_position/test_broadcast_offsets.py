@@ -37,10 +37,10 @@ def goes_on_at(answer: Asked) -> tuple[int, int]:
 async def test_the_forgotten_leave_their_lowest_offset_behind(filled: Broker, clock: VirtualClock) -> None:
     await pull(filled, 4, "fast")
     await pull(filled, 2, "slow")
-    list(filled.first_position.broadcasts.expire(clock.now_ms()))
+    list(filled.first_position.broadcasts.expire())
     assert filled.offsets.query("Orders", "G@broadcast", 0) == 2
     clock.advance(121_000)
-    list(filled.first_position.broadcasts.expire(clock.now_ms()))
+    list(filled.first_position.broadcasts.expire())
     assert goes_on_at(await pull(filled, -1, "new")) == (MOVED, 2)
     assert filled.offsets.topics_of("G@broadcast") == set(), "no group an administrator would see"
 
