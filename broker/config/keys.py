@@ -260,18 +260,12 @@ def _holder(config: Config, field: Field) -> msgspec.Struct:
 _LONGEST_NAME: Final = 80
 
 
-def nearest(name: str) -> str | None:
-    """The known key whose spelling is closest; None also for a name longer than any key."""
+def did_you_mean(name: str) -> str:
+    """`, did you mean y?` for a misspelled key, or nothing, also for a name longer than any key."""
     if len(name) > _LONGEST_NAME:
-        return None
+        return ""
     from difflib import get_close_matches  # only needed after a spelling mistake
 
     known = {key.lower(): key for program in get_args(Program) for key in keys(program)}
     matches = get_close_matches(name.lower(), known, n=1, cutoff=0.6)
-    return known[matches[0]] if matches else None
-
-
-def did_you_mean(name: str) -> str:
-    """`, did you mean y?` for a misspelled key, or nothing."""
-    near = nearest(name)
-    return "" if near is None else f", did you mean {near}?"
+    return f", did you mean {known[matches[0]]}?" if matches else ""

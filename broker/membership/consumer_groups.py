@@ -20,6 +20,7 @@ import logging
 from collections.abc import Callable, Collection, Generator, Iterable
 from typing import Final
 
+import msgspec
 from pocketmq.protocol.bodies.client import SubscriptionData
 
 from ..network.dispatch import Peer
@@ -35,17 +36,14 @@ Notify = Callable[[str, Collection[Peer]], None]
 changed."""
 
 
-class Client:
+class Client(msgspec.Struct, eq=False):
     """Official ClientChannelInfo. `language` and `version` are those of the heartbeat's command header."""
 
-    __slots__ = ("client_id", "connection", "language", "last_update_ms", "version")
-
-    def __init__(self, connection: Peer, client_id: str, language: str, version: int, now_ms: int) -> None:
-        self.connection = connection
-        self.client_id = client_id
-        self.language = language
-        self.version = version
-        self.last_update_ms = now_ms
+    connection: Peer
+    client_id: str
+    language: str
+    version: int
+    last_update_ms: int
 
     def __repr__(self) -> str:
         return f"{self.client_id}@{self.connection.peer}"
@@ -73,30 +71,19 @@ def expire_clients(
         connection.close()
 
 
-class ConsumerGroup:
+class ConsumerGroup(msgspec.Struct, eq=False):
     """The online side of one group (official ConsumerGroupInfo)."""
 
-    __slots__ = (
-        "connections",
-        "consume_from_where",
-        "consume_type",
-        "heartbeat_fingerprint",
-        "message_model",
-        "name",
-        "subscriptions",
-    )
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.consume_type: str | None = None
-        self.message_model: str | None = None
-        self.consume_from_where: str | None = None
-        self.subscriptions: dict[str, SubscriptionData] = {}
-        """By topic."""
-        self.connections: dict[Peer, Client] = {}
-        """Members in the order in which they joined."""
-        self.heartbeat_fingerprint: int | None = None
-        """Of the last heartbeat of any member; 0 for a heartbeat V1, which always names its subscriptions."""
+    name: str
+    consume_type: str | None = None
+    message_model: str | None = None
+    consume_from_where: str | None = None
+    subscriptions: dict[str, SubscriptionData] = {}
+    """By topic."""
+    connections: dict[Peer, Client] = {}
+    """Members in the order in which they joined."""
+    heartbeat_fingerprint: int | None = None
+    """Of the last heartbeat of any member; 0 for a heartbeat V1, which always names its subscriptions."""
 
     def expressions(self) -> dict[str, str]:
         return {topic: known.sub_string or "" for topic, known in self.subscriptions.items()}

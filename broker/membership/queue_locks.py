@@ -8,6 +8,7 @@ The owner renews its locks every 20 s, and stops consuming if it could not renew
 from collections.abc import Callable, Generator, Iterable
 from typing import Final
 
+import msgspec
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 LOCK_MAX_LIVE_MS: Final = 60_000
@@ -15,14 +16,11 @@ MAX_LOCKS: Final = 100_000
 """Of all groups; further queues are locked once others have expired."""
 
 
-class QueueLock:
+class QueueLock(msgspec.Struct, eq=False):
     """One lock. Any client may take an expired lock."""
 
-    __slots__ = ("client_id", "last_update_ms")
-
-    def __init__(self, client_id: str, now_ms: int) -> None:
-        self.client_id = client_id
-        self.last_update_ms = now_ms
+    client_id: str
+    last_update_ms: int
 
     def is_expired(self, now_ms: int) -> bool:
         return now_ms - self.last_update_ms > LOCK_MAX_LIVE_MS

@@ -31,6 +31,7 @@ from time import time_ns
 from typing import Any, Final
 from zlib import crc32
 
+import msgspec
 from pocketmq.core.sends import Send
 from pocketmq.protocol.bodies.client import HeartbeatData
 from pocketmq.protocol.errors import ProtocolError
@@ -231,14 +232,13 @@ def _write_all(file: int, data: bytes | bytearray) -> None:
 # -- what fills it
 
 
-class Recorded:
-    __slots__ = ("client_id", "number", "unanswered")
+class Recorded(msgspec.Struct, eq=False):
+    """What the journal knows of one connection."""
 
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.client_id: str | None = None
-        self.unanswered: dict[int, tuple[Command, int]] = {}
-        """Requests and their times, by the identity of the frame: a peer may use an opaque number twice."""
+    number: int
+    client_id: str | None = None
+    unanswered: dict[int, tuple[Command, int]] = {}
+    """Requests and their times, by the identity of the frame: a peer may use an opaque number twice."""
 
 
 class JournalWatcher(Watcher):

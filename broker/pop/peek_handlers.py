@@ -7,6 +7,7 @@ Mirrors `PeekMessageProcessor`, `NotificationProcessor` and `PollingInfoProcesso
 from functools import partial
 from typing import Final
 
+import msgspec
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.topics import pop_retry_topic
@@ -62,13 +63,12 @@ def peek_message(popping: Popping, request: PeekMessage, call: Call) -> Answer:
     return Answer(reply=reply, remark="FOUND", body=peek.body)
 
 
-class _Peek:
-    def __init__(self, popping: Popping, request: PeekMessage) -> None:
-        self._popping = popping
-        self._request = request
-        self.rest = 0
-        self.count = 0
-        self.body: list[RawBody] = []
+class _Peek(msgspec.Struct, eq=False):
+    popping: Popping
+    request: PeekMessage
+    rest: int = 0
+    count: int = 0
+    body: list[RawBody] = []
 
     def read_topic(self, config: TopicConfig | None, random_percent: int) -> None:
         if config is not None:
@@ -76,7 +76,7 @@ class _Peek:
                 self.read_queue(config.name, (random_percent + number) % config.read_queue_nums)
 
     def read_queue(self, topic: str, queue_id: int) -> None:
-        popping, request = self._popping, self._request
+        popping, request = self.popping, self.request
         offset = _offset_of(popping, topic, request.consumer_group, queue_id)
         self.rest += popping.store.max_offset(topic, queue_id) - offset
         wanted = request.max_msg_nums - self.count
