@@ -1,4 +1,4 @@
-"""The group table: predefined groups, creation on first use, administration, forbidden topics."""
+"""The group table: creation on first use, administration, forbidden topics."""
 
 from pathlib import Path
 from typing import Any
@@ -18,16 +18,6 @@ from pocketmq.protocol.bodies.group_config import (
 from pocketmq.protocol.text import fastjson
 from pocketmq.store.clock import VirtualClock
 
-PREDEFINED = {
-    "TOOLS_CONSUMER",
-    "FILTERSRV_CONSUMER",
-    "SELF_TEST_C_GROUP",
-    "CID_ONS-HTTP-PROXY",
-    "CID_ONSAPI_PULL",
-    "CID_ONSAPI_PERMISSION",
-    "CID_ONSAPI_OWNER",
-}
-
 
 def table(folder: Path, *, enable_lmq: bool = False, **settings: Any) -> GroupTable:
     config = BrokerConfig(**settings)
@@ -38,11 +28,6 @@ def table(folder: Path, *, enable_lmq: bool = False, **settings: Any) -> GroupTa
 @pytest.fixture
 def groups(tmp_path: Path) -> GroupTable:
     return table(tmp_path)
-
-
-def test_predefined_groups_of_both_lines(tmp_path: Path):
-    assert set(table(tmp_path, emulate=4).groups) == PREDEFINED
-    assert set(table(tmp_path).groups) == PREDEFINED | {"CID_RMQ_SYS_TRANS"}
 
 
 def test_a_group_is_created_with_defaults_on_first_use(groups: GroupTable):
