@@ -316,14 +316,14 @@ class MessageStore:
 
     # Deleting
 
-    def delete_topic_queues(self, topic: str) -> bool:
+    def delete_topic_queues(self, topic: str) -> None:
         """Delete the queues of a topic; its records stay in the log until that part is deleted."""
         self._appending.forget_deferred()
-        return self._queues.delete_topic(topic)
+        self._queues.delete_topic(topic)
 
-    def delete_expired_queues(self, is_kept: Callable[[str], bool]) -> int:
-        """Delete queues all of whose messages have left the log, unless `is_kept(topic)`; returns how many."""
-        return self._queues.delete_expired(self.log.start, is_kept)
+    def delete_expired_queues(self, is_kept: Callable[[str], bool]) -> None:
+        """Delete queues all of whose messages have left the log, unless `is_kept(topic)`."""
+        self._queues.delete_expired(self.log.start, is_kept)
 
     @property
     def log_file_count(self) -> int:

@@ -207,16 +207,13 @@ class ConsumeQueue:
             position, size, _ = UNIT.unpack(newest_unit)
             self.records_end = position + size
 
-    def delete_files_before(self, log_start: int) -> int:
-        """Delete files, never the last, whose newest unit lies before the log's start; returns how many."""
-        deleted = 0
+    def delete_files_before(self, log_start: int) -> None:
+        """Delete files, never the last, whose newest unit lies before the log's start."""
         while len(self.files) > 1:
             first = self.files[0]
             if position_at(first, first.size - QUEUE_UNIT_BYTES) >= log_start:
-                break
+                return
             self.files.delete_first()
-            deleted += 1
-        return deleted
 
     def correct_min_offset(self, log_start: int, emulate: int) -> None:
         """Move min_offset past units whose records have left the log (correctMinOffset of the line that `emulate`

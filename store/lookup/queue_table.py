@@ -127,15 +127,13 @@ class QueueTable:
             queue.delete_files_before(log_start)
         self.correct_min_offsets(log_start)
 
-    def delete_topic(self, topic: str) -> bool:
-        """Forget the queues of a topic and delete their files; False if there were none."""
+    def delete_topic(self, topic: str) -> None:
+        """Forget the queues of a topic, if it has some, and delete their files."""
         queues = self.topics.pop(topic, None)
-        if queues is None:
-            return False
-        for queue in queues.values():
-            queue.destroy()
-        shutil.rmtree(self._path_of(topic), ignore_errors=True)
-        return True
+        if queues is not None:
+            for queue in queues.values():
+                queue.destroy()
+            shutil.rmtree(self._path_of(topic), ignore_errors=True)
 
     def set_aside(self, topics: list[str], below: Path) -> tuple[list[ConsumeQueue], Path | None]:
         """Forget the queues of some topics and move their files into a new folder `below`; returns both, to be deleted
@@ -158,8 +156,8 @@ class QueueTable:
                 path.rename(folder / topic)
         return queues, folder
 
-    def delete_expired(self, log_start: int, is_kept: Callable[[str], bool]) -> int:
-        """Forget the queues whose every message has left the log, but for kept topics; returns how many.
+    def delete_expired(self, log_start: int, is_kept: Callable[[str], bool]) -> None:
+        """Forget the queues whose every message has left the log, but for kept topics.
 
         A later message for such a queue starts it again at offset 0, as in the official broker (cleanExpired).
         """
@@ -177,7 +175,6 @@ class QueueTable:
             shutil.rmtree(self._path_of(queue.topic) / str(queue.queue_id), ignore_errors=True)
             if not queues:
                 self.delete_topic(queue.topic)
-        return len(expired)
 
     def delete_all(self) -> None:
         for topic in list(self.topics):

@@ -195,15 +195,12 @@ class TimerLog:
         count = min(file.written, file.size - _BLANK.size) // UNIT_BYTES
         return self.read(file.base + (count - 1) * UNIT_BYTES) if count else None
 
-    def delete_before(self, log_start: int) -> int:
-        """Delete the files all of whose messages have left the commit log, never the newest; returns how many."""
-        deleted = 0
+    def delete_before(self, log_start: int) -> None:
+        """Delete the files all of whose messages have left the commit log, never the newest."""
         while len(self.files) > 1:
             file = self.files[0]
             count = (file.size - _BLANK.size) // UNIT_BYTES
             last = self.read(file.base + (count - 1) * UNIT_BYTES)
             if last is None or last.position >= log_start:
-                break
+                return
             self.files.delete_first()
-            deleted += 1
-        return deleted

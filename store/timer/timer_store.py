@@ -292,9 +292,9 @@ class TimerStore:
         self.wheel.sync()
         write_timer_checkpoint(checkpoint_path(self._config), checkpoint)
 
-    def delete_old_files(self) -> int:
-        """Delete timer log files whose messages have left the commit log; returns how many."""
-        return self.log.delete_before(self._store.log_start)
+    def delete_old_files(self) -> None:
+        """Delete timer log files whose messages have left the commit log."""
+        self.log.delete_before(self._store.log_start)
 
     def close(self) -> None:
         self.wheel.close()

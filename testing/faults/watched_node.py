@@ -93,7 +93,7 @@ class WatchedNodes:
                 one.server.add_watcher(one.log)
             self._rules_changed()
 
-    def attach(self, node: Node, *, name_server: str = "n0") -> None:
+    def attach(self, node: Node) -> None:
         """Watch a node that runs, and its servers but for those that are watched already. Call it on the loop."""
         config = node.broker.config
         timers = self.timers or node.broker.state.timers
@@ -109,18 +109,18 @@ class WatchedNodes:
         self._known[config.broker_name] = msgspec.structs.replace(known, broker_addrs=addresses)
         if self.ledger is not None:
             self.ledger.attach(node)
-        self._nodes[node] = changed = partial(self._servers_changed, node, name_server)
+        self._nodes[node] = changed = partial(self._servers_changed, node)
         node.when_side_servers_changed.append(changed)
         changed()
 
-    def _servers_changed(self, node: Node, name_server: str) -> None:
+    def _servers_changed(self, node: Node) -> None:
         servers: list[Watchable] = [*node.servers, *node.side_servers]
         for one in [one for one in self._servers if one.node is node and one.server not in servers]:
             self.unwatch(one.server)
         for server in servers:
             if not any(one.server is server for one in self._servers):
                 is_port = not isinstance(server, Server) or server.handlers.name != NAME_SERVER.name
-                of = {"broker": node.broker.config.broker_name} if is_port else {"name_server": name_server}
+                of = {"broker": node.broker.config.broker_name} if is_port else {"name_server": "n0"}
                 self.watch(server, **of)
         for one in self._servers:
             if one.server in servers:

@@ -40,8 +40,8 @@ BEGINNINGS: Final = 100_000
 class Book:
     """Everything that the watchers of one or more servers saw."""
 
-    def __init__(self, most: int = FACTS) -> None:
-        self._most = most
+    def __init__(self) -> None:
+        self._most = FACTS
         self._unread: list[tuple[LogEntry, Command | None, bytes, bool]] = []
         self._unread_bytes = 0
         self.facts: deque[Fact] = deque()

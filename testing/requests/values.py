@@ -90,16 +90,14 @@ def check_int(name: str, value: object, *, least: int = 0, most: int | None = No
     )
 
 
-def check_number(
-    name: str, value: object, *, least: float = 0.0, above: bool = False, most: float | None = None
-) -> float:
-    """A number of at least `least`, or above it, and at most `most`."""
+def check_number(name: str, value: object, *, above: bool = False, most: float = math.inf) -> float:
+    """A number of at least 0, or above it, and at most `most`."""
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        is_enough = value > least if above else value >= least
-        if is_enough and (most is None or value <= most):
+        is_enough = value > 0 if above else value >= 0
+        if is_enough and value <= most:
             return float(value)
-    bounds = f"{'above' if above else 'of at least'} {least:g}"
-    if most is not None:
+    bounds = "above 0" if above else "of at least 0"
+    if most < math.inf:
         bounds += f" and at most {most:g}"
     raise WrongValueError(f"{name} must be a number {bounds}, got {value!r}", [f"a number {bounds}"])
 

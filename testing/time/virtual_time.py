@@ -14,7 +14,7 @@ import re
 from typing import Final
 
 from pocketmq.broker.time.timers import TimeStuckError
-from pocketmq.store import Clock, VirtualClock, WallClock
+from pocketmq.store import VirtualClock, WallClock
 
 from .virtual_timers import VirtualTimers
 
@@ -47,13 +47,11 @@ def step_ms(step: str | float) -> int:
 
 
 class VirtualTime:
-    """The time of one server, or of all members of a cluster. Each move waits for the one before it.
+    """The time of one server, or of all members of a cluster: at first the wall's. Each move waits for the one before
+    it; what is due first runs first, whichever broker has set it."""
 
-    What is due first runs first, whichever broker has set it."""
-
-    def __init__(self, wall: Clock | None = None) -> None:
-        """It starts at the wall's time, or at that of another clock."""
-        wall = wall or WallClock()
+    def __init__(self) -> None:
+        wall = WallClock()
         self._clock: Final = VirtualClock(wall.now_ms(), wall=wall)
         self._all: list[VirtualTimers] = []
         self._moving = asyncio.Lock()
@@ -188,6 +186,6 @@ class VirtualTime:
 class NodeTime(VirtualTime):
     """The time of one node, which has the only timers."""
 
-    def __init__(self, wall: Clock | None = None) -> None:
-        super().__init__(wall)
+    def __init__(self) -> None:
+        super().__init__()
         self.timers = self.join()

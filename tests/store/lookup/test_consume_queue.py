@@ -133,7 +133,7 @@ def test_four_x_does_not_move_the_minimum_of_a_queue_whose_messages_are_deleted(
 def test_last_file_is_never_deleted(make_queue):
     queue = make_queue()
     fill(queue, 30)
-    assert queue.delete_files_before(2000) == 2
-    assert queue.delete_files_before(10**9) == 0
+    assert len(names(queue)) == 3
+    queue.delete_files_before(10**9)
     assert names(queue) == [f"{400:020d}"]
     assert queue.unit(0) is None

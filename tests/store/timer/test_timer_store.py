@@ -284,9 +284,9 @@ def test_timer_files_are_deleted_once_their_messages_are(timers: Timers) -> None
     assert len(files) == 3
     last = timers.timers.log.read(files[0].base + 19 * UNIT_BYTES)
     assert last is not None
-    assert timers.timers.log.delete_before(last.position) == 0
-    assert timers.timers.log.delete_before(last.position + 1) == 1
-    assert timers.timers.log.delete_before(1 << 40) == 1, "the newest stays"
+    for log_start, left in ((last.position, 3), (last.position + 1, 2), (1 << 40, 1)):
+        timers.timers.log.delete_before(log_start)
+        assert len(files) == left, "the newest stays"
     timers.close()
 
 
