@@ -10,10 +10,10 @@ half of `DefaultMQPushConsumerImpl`.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from pocketmq.protocol.bodies.client import QueryAssignmentRequestBody
+from pocketmq.protocol.bodies.client import MessageQueueAssignment, QueryAssignmentRequestBody
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerRunningInfo
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
@@ -40,7 +40,6 @@ from ..rebalancing.flow_control import (
     is_over_limit,
 )
 from ..rebalancing.held_queues import HeldQueues
-from ..rebalancing.plan import is_balanced, split_assignments
 from ..rebalancing.process_queue import ProcessQueue
 from ..rebalancing.queue_locks import QueueLocks
 from ..settings.consumer_settings import PushConsumerSettings
@@ -125,7 +124,7 @@ class PushQueues(HeldQueues):
         changed = await self.give_up(topic, pulled)
         changed |= self.pops.exchange(topic, popped)
         await self.add(topic, pulled, pulled | popped, pulled | popped, changed=changed)
-        return is_balanced(topic, pulled, self.table)
+        return self.table.is_balanced(topic, pulled)
 
     async def _assigned_by_broker(self, topic: str) -> tuple[set[MessageQueue], set[MessageQueue]] | None:
         """The queues to pull and those to pop; None if the broker cannot answer: then everything stays as it is.
@@ -317,6 +316,18 @@ def _call(callback: QueuesChanged | None, queues: set[MessageQueue]) -> None:
         callback(sorted(queues))
     except Exception:
         _log.exception("a callback for changed queues failed")
+
+
+def split_assignments(
+    assignments: Sequence[MessageQueueAssignment],
+) -> tuple[set[MessageQueue], set[MessageQueue]]:
+    """Queues to pull and queues to pop of the answer to QUERY_ASSIGNMENT."""
+    pull: set[MessageQueue] = set()
+    pop: set[MessageQueue] = set()
+    for assignment in assignments:
+        if assignment.message_queue is not None:
+            (pop if assignment.mode == "POP" else pull).add(assignment.message_queue)
+    return pull, pop
 
 
 class PullLoop(QueueLoop):

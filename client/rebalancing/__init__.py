@@ -1,7 +1,6 @@
 """Decides which queues a consumer holds and where it begins in each, and keeps their unfinished messages.
 
 subscriptions.py       the topics that a consumer reads
-plan.py                the decisions of one rebalance round
 held_queues.py         the queues of a consumer and its rounds: base class for push and lite pull consumers
 group_member.py        a consumer that shares queues with its group: base class for the same two
 consumer_context.py    what the parts of a consumer have in common; its rates

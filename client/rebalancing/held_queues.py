@@ -1,10 +1,17 @@
 """The queues a consumer holds, and the rounds that change them: what push and lite pull consumers have in common.
 
-A round asks for the facts, lets `plan.py` decide, and gives up and adds queues. Pulling and giving queues up differ:
-`push/push_queues.py` and `pulling/lite_pull_queues.py`. Rounds of one consumer never overlap: `RebalanceService` runs
-them one after the other. Differs from 5.x in one point: pulls of new queues begin as soon as the brokers know the new
-subscription version, at the latest after the official 500 ms, not always after 500 ms. Mirrors `RebalanceImpl`, and
-what `RebalancePushImpl` and `RebalanceLitePullImpl` share.
+A round gives each topic its share: it marks the queues of others dropped, all of them before anything is awaited, and
+gives up one after the other (persist, forget the offset, unlock); then it adds what is missing, one after the other
+(lock, new process queue that counts as locked, first position). A queue that cannot be given up, because its ordered
+listener runs, stays in the table, and is not added again before it is; one that cannot be added is left out. Either
+waits for a later round. Queues of topics that are no longer subscribed are removed without persisting and unlocking.
+
+Pulling and giving queues up differ: `push/push_queues.py` and `pulling/lite_pull_queues.py`. Rounds of one consumer
+never overlap: `RebalanceService` runs them one after the other. Differs from 5.x in one point: pulls of new queues
+begin as soon as the brokers know the new subscription version, at the latest after the official 500 ms, not always
+after 500 ms. 4.9 clients lock ordered queues of BROADCASTING groups too, start pulls at once, do not retry early, and
+know neither "no queues" nor "balanced". Mirrors `RebalanceImpl`, and what `RebalancePushImpl` and
+`RebalanceLitePullImpl` share.
 """
 
 import asyncio
@@ -17,6 +24,7 @@ from typing import Any, Final
 from pocketmq.protocol.bodies.client import ConsumerData, ConsumeType
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.queue_allocation import sort_client_ids, sort_queues
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.membership import GetConsumerListByGroup
 
@@ -27,7 +35,6 @@ from ..offsets.queue_offsets import max_offset
 from .consumer_context import ConsumerContext
 from .first_position import first_position
 from .flow_control import FIRST_PULL_DELAY_MS
-from .plan import RETRY_AFTER_NO_LOCK_MS, allocate, is_balanced, plan_additions, plan_removals
 from .process_queue import ProcessQueue, QueueTable
 
 _log = logging.getLogger(__name__)
@@ -35,6 +42,7 @@ _log = logging.getLogger(__name__)
 Added = tuple[MessageQueue, ProcessQueue, int]
 """A queue that was added, with the offset to begin at."""
 
+RETRY_AFTER_NO_LOCK_MS: Final = 500
 TOPIC_SEARCHES: Final = 10
 """How often, once a second, to ask for missing topics before the regular refresh of routes does it."""
 
@@ -214,13 +222,14 @@ class HeldQueues(GroupConsumer):
                 return False
             strategy = context.settings.allocate_message_queue_strategy
             try:
-                target = allocate(strategy, self.group, self._instance.client_id, known, members)
+                own_id, ids = self._instance.client_id, sort_client_ids(members)
+                target = set(strategy.allocate(self.group, own_id, sort_queues(known), ids))
             except AllocationFailed as error:
                 _log.error("allocation of %s for %s with %s: %s", topic, self.group, strategy.name, error)
                 return False
         changed = await self.give_up(topic, target)
         await self.add(topic, target, set(known), target, changed=changed)
-        return is_balanced(topic, target, self.table)
+        return self.table.is_balanced(topic, target)
 
     async def _members(self, topic: str) -> list[str]:
         """The client ids of the group, from any broker of the topic; empty if no broker answers."""
@@ -238,8 +247,8 @@ class HeldQueues(GroupConsumer):
 
     async def give_up(self, topic: str, target: Collection[MessageQueue]) -> bool:
         """Give up the queues of a topic that are not this consumer's any more; whether there were any."""
-        removals = plan_removals(topic, target, self.table, consume_passively=self._consume_passively)
-        dropped = [(queue, self.drop(queue)) for queue in removals]
+        lost = self.table.lost(topic, target, with_dead_loops=self._consume_passively)
+        dropped = [(queue, self.drop(queue)) for queue in lost]
         changed = False
         for queue, process_queue in dropped:
             if process_queue is not None and await self.remove(queue, process_queue):
@@ -259,7 +268,7 @@ class HeldQueues(GroupConsumer):
 
         First those of brokers with a connection: whether a dead broker is dead may take seconds to find out.
         """
-        additions = plan_additions(target, self.table)
+        additions = self.table.missing(target)
         connected = [queue for queue in additions if self._is_connected(queue)]
         others = [queue for queue in additions if queue not in connected]
         for queues in [part for part in (connected, others) if part] or [[]]:

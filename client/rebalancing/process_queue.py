@@ -12,11 +12,12 @@ pull loop is `flow_control.py`; what a listener's result does is `delivery/settl
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from pocketmq.protocol.bodies.client_state import PopProcessQueueInfo, ProcessQueueInfo
 from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.queue_allocation import sort_queues
 
 from ..settings.checks import MIB
 from ..values.message import MessageExt
@@ -304,6 +305,25 @@ class QueueTable(dict[MessageQueue, ProcessQueue]):
     def live(self) -> list[MessageQueue]:
         """The queues that are not dropped."""
         return [queue for queue, process_queue in self.items() if not process_queue.dropped]
+
+    def lost(
+        self, topic: str, target: Collection[MessageQueue], *, with_dead_loops: bool
+    ) -> list[MessageQueue]:
+        """Queues of a topic to give up: those of others, then `with_dead_loops` those that are ours, but whose pull loop
+        has died: they are added again in the same round."""
+        held = {queue: process_queue for queue, process_queue in self.items() if queue.topic == topic}
+        lost = [queue for queue in held if queue not in target]
+        if with_dead_loops:
+            lost += [queue for queue in held if queue in target and held[queue].is_pull_expired]
+        return lost
+
+    def missing(self, target: Iterable[MessageQueue]) -> list[MessageQueue]:
+        """Queues to add; sorted, so that members ask for locks in one order."""
+        return sort_queues(queue for queue in target if queue not in self)
+
+    def is_balanced(self, topic: str, target: Collection[MessageQueue]) -> bool:
+        """Whether exactly the target's queues of the topic are held and alive."""
+        return {queue for queue in self.live() if queue.topic == topic} == set(target)
 
     def discard(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
         """Remove a process queue; nothing if the message queue has another one by now."""

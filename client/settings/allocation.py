@@ -2,7 +2,7 @@
 
 Every member of a group computes its own share from the same sorted lists, so two members agree only if these give
 what Java's classes give, point for point on the hash ring. Fetching the lists and acting on the share is not done
-here: `rebalancing/plan.py`. Official package: org.apache.rocketmq.client.consumer.rebalance.
+here: `rebalancing/held_queues.py`. Official package: org.apache.rocketmq.client.consumer.rebalance.
 """
 
 import hashlib

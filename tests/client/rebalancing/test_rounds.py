@@ -1,11 +1,13 @@
 """How a push consumer's queues begin a round, and what they need for it: locks, queues to pop."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from itertools import permutations
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from pocketmq.client.delivery.listeners import ListenerCall, ListenerInvoker
+from pocketmq.client.errors import AllocationFailed
 from pocketmq.client.hooks.hooks import Hooks
 from pocketmq.client.instance.instance import ClientInstance
 from pocketmq.client.instance.instance_config import instance_config
@@ -28,12 +30,17 @@ def queues(*ids: int, topic: str = "t") -> set[MessageQueue]:
 
 
 class Rounds(PushQueues):
-    """The only member of its group; notes the queues that a round decides for."""
+    """The only member of its group unless `members` says otherwise; notes the queues that a round decides for."""
 
     decided: set[MessageQueue] | None = None
+    members: Sequence[str] = ()
 
     async def _members(self, topic: str) -> list[str]:
-        return [self._instance.client_id]
+        return list(self.members or [self._instance.client_id])
+
+    def know(self, topic: str, known: Iterable[MessageQueue] | None) -> None:
+        route: Any = None if known is None else SimpleNamespace(read_queues=lambda: [*known])
+        self._instance.routes._routes[topic] = route
 
     async def queues_changed(self, topic: str, known: set[MessageQueue], assigned: set[MessageQueue]) -> None:
         self.decided = assigned
@@ -100,10 +107,42 @@ async def test_a_round_without_queues_reports_them_gone_but_for_the_retry_topic(
     decided: set[MessageQueue] | None,
 ) -> None:
     rounds = make(message_model=model)
-    route: Any = None if known is None else SimpleNamespace(read_queues=lambda: [*known])
-    rounds._instance.routes._routes[topic] = route
+    rounds.know(topic, known)
     assert await rounds.round_of(topic) == (not known)
     assert rounds.decided == decided
+
+
+@pytest.mark.parametrize("order", list(permutations(["", "C1", "C2"])))
+async def test_members_agree_for_any_order_of_queues_and_members(
+    make: Callable[..., Rounds], order: tuple[str, ...]
+) -> None:
+    rounds = make()
+    rounds.members = [name or rounds._instance.client_id for name in order]
+    for known in (range(8), range(7, -1, -1)):
+        rounds.know("t", [MessageQueue("t", "b", queue_id) for queue_id in known])
+        await rounds.round_of("t")
+        assert rounds.decided == queues(0, 1, 2)
+
+
+async def test_a_member_the_broker_does_not_list_gets_nothing(make: Callable[..., Rounds]) -> None:
+    rounds = make()
+    rounds.members = ["C1"]
+    rounds.know("t", queues(0, 1))
+    assert await rounds.round_of("t")
+    assert rounds.decided == set()
+
+
+async def test_a_failing_strategy_decides_nothing(make: Callable[..., Rounds]) -> None:
+    class Failing:
+        name = "FAILING"
+
+        def allocate(self, *arguments: object) -> list[MessageQueue]:
+            raise AllocationFailed("no")
+
+    rounds = make(allocate_message_queue_strategy=Failing())
+    rounds.know("t", queues(0))
+    assert not await rounds.round_of("t")
+    assert rounds.decided is None
 
 
 async def test_retry_messages_of_pop_are_read_only_by_pulling(make: Callable[..., Rounds]) -> None:
