@@ -309,7 +309,7 @@ class QueueTable(dict[MessageQueue, ProcessQueue]):
     def lost(
         self, topic: str, target: Collection[MessageQueue], *, with_dead_loops: bool
     ) -> list[MessageQueue]:
-        """Queues of a topic to give up: those of others, then `with_dead_loops` those that are ours, but whose pull loop
+        """Queues of a topic to give up: those of others, then `with_dead_loops` those that are ours, but whose loop
         has died: they are added again in the same round."""
         held = {queue: process_queue for queue, process_queue in self.items() if queue.topic == topic}
         lost = [queue for queue in held if queue not in target]
