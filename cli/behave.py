@@ -10,8 +10,7 @@ The work is that of `pocketmq.testing.behave`.
 import signal
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -23,7 +22,7 @@ from pocketmq.testing.behave.stage import ProgramError
 from pocketmq.testing.behave.table import FIGURES, played_in, scenarios_of
 from pocketmq.testing.errors import TestingError
 
-from .mistakes import FAILED, refuse
+from .mistakes import FAILED, refuse, signals_handled
 from .output import echo_json, json_option, table
 
 
@@ -100,7 +99,10 @@ def behave(
         own = []
         if command:
             chosen = [read_scenario(word) for word in scenarios] or played_for("grpc" if grpc else "remoting")
-            with _ended_by_signals():
+            numbers = (signal.SIGTERM, signal.SIGHUP)
+            with signals_handled(
+                [one for one in numbers if signal.getsignal(one) is not signal.SIG_IGN], _end
+            ):
                 own.append(run(chosen, command, name or Path(command[0]).name, jobs, output))
         if save is not None and own:
             write_report(save, own[0])
@@ -117,23 +119,9 @@ def behave(
     sys.exit(FAILED if found else 0)
 
 
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Inside, SIGTERM and SIGHUP end us as Ctrl-C does: with the programs, whose process groups they do not reach."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    former = {
-        number: signal.signal(number, end)
-        for number in (signal.SIGTERM, signal.SIGHUP)
-        if signal.getsignal(number) is not signal.SIG_IGN
-    }
-    try:
-        yield
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
+def _end(number: int, frame: FrameType | None) -> None:
+    """SIGTERM and SIGHUP end us as Ctrl-C does: with the programs, whose process groups they do not reach."""
+    raise SystemExit(128 + number)
 
 
 def as_text(reports: Sequence[Report]) -> str:

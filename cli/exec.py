@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Final
 
@@ -29,7 +29,7 @@ from pocketmq.store.errors import StoreError
 from pocketmq.testing.errors import TestingError
 from pocketmq.testing.server.after_death import end_after_death, let_live
 
-from .mistakes import USER_ERROR, one_line
+from .mistakes import USER_ERROR, one_line, signals_handled
 from .server_options import ServerOptions, server_options
 
 NOT_EXECUTABLE: Final = 126
@@ -93,7 +93,7 @@ def exec_command(
             grpc_port=given.grpc_port,
             load=given.loads,
         )
-        with program.signals(), server:
+        with signals_handled(_PASSED_ON, program.signalled), server:
             addresses = {} if given.admin_port is None else {"POCKETMQ_ADMIN": server.admin_url}
             endpoint = {"GRPC_ENDPOINT": server.grpc_endpoint} if server.has_grpc_port else {}
             if given.ports_file is not None:
@@ -117,16 +117,6 @@ class _Program:
         self._child: subprocess.Popen[bytes] | None = None
         self._early: list[int] = []
         """Signals that arrived while the child was being started."""
-
-    @contextlib.contextmanager
-    def signals(self) -> Iterator[None]:
-        """Inside, signals go to the program. Before the program is started, a signal cancels the start."""
-        former = {number: signal.signal(number, self._signalled) for number in _PASSED_ON}
-        try:
-            yield
-        finally:
-            for number, handler in former.items():
-                signal.signal(number, handler)
 
     def run(self, environment: Mapping[str, str]) -> int:
         """Start the program and wait for its end; returns its exit code, or 128 + number if a signal ended it."""
@@ -155,7 +145,8 @@ class _Program:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return child.wait(timeout=3600)
 
-    def _signalled(self, number: int, frame: FrameType | None) -> None:
+    def signalled(self, number: int, frame: FrameType | None) -> None:
+        """Signals go to the program. Before it is started, a signal cancels the start."""
         if not self._is_begun:
             raise SystemExit(128 + number)
         if self._child is None:

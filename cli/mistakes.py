@@ -10,9 +10,11 @@
 """
 
 import os
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, Final, NoReturn
 
 import click
@@ -34,6 +36,19 @@ def ended_from_outside() -> Iterator[None]:
         # The flush at exit must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+
+
+@contextmanager
+def signals_handled(
+    numbers: Iterable[int], handler: Callable[[int, FrameType | None], None]
+) -> Iterator[None]:
+    """Inside, these signals are handled by a function of ours."""
+    former = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, before in former.items():
+            signal.signal(number, before)
 
 
 MAX_LINE_CHARS: Final = 1000

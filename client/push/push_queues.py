@@ -163,11 +163,6 @@ class PushQueues(HeldQueues):
         elif retry not in self._subscriptions:
             self._subscriptions.subscribe(retry, "*")
 
-    def rebalance_without_brokers(self, *, answered: bool) -> None:
-        """Without name servers the next round comes in its time."""
-        if answered:
-            super().rebalance_without_brokers(answered=answered)
-
     async def stop_pulling(self) -> None:
         """End every pull loop; the queues stay ours."""
         self._stopped = True

@@ -124,7 +124,9 @@ class HeldQueues(GroupConsumer):
     def rebalance_without_brokers(self, *, answered: bool) -> None:
         """No broker is known, so no heartbeat was sent. A consumer without topics has all it can have; one whose topics
         are missing rebalances all the same, because the next round then follows within a second. `answered`: the name
-        servers answered for each topic."""
+        servers answered for each topic; a push consumer without answers waits for its regular round."""
+        if self._consume_passively and not answered:
+            return
         if all(map(is_retry_topic, self._subscriptions)):
             self.share_known.set()
         elif self._instance.routes.missing(self._subscriptions):
