@@ -1,7 +1,6 @@
 """Looking at a server without changing it, and waiting for what is to come.
 
 values.py            stored messages, members, locks, held pulls, first positions
-source.py            where views and waits look
 embedded_source.py   the embedded server
 wire_source.py       a broker of another process, by its protocol
 pending.py           delayed, timed, half and popped messages
