@@ -1,6 +1,7 @@
 """`pocketmq admin`: progress and offsets. The calls are those of `pocketmq.client.admin.offsets`."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from click import echo
 from pocketmq.client import AdminClient, ClientError, MessageQueue, RequestRefused
@@ -85,14 +86,10 @@ async def _show_groups(admin: AdminClient) -> None:
             continue
         group = group_of_retry_topic(topic)
         stats, connections = ConsumeStats(), ConsumerConnection()
-        try:
+        with suppress(ClientError):  # it has no offset yet
             stats = await admin.consume_stats(group)
-        except ClientError:
-            pass  # it has no offset yet
-        try:
+        with suppress(ClientError):  # no member is online
             connections = await admin.consumer_connections(group)
-        except ClientError:
-            pass  # no member is online
         members = connections.connection_set
         version = version_name(min(one.version for one in members)) if members else "OFFLINE"
         is_pull = connections.consume_type == ConsumeType.CONSUME_ACTIVELY

@@ -5,6 +5,7 @@ Values are read as mqadmin reads them: trimmed, and anything but `true` is false
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
@@ -115,10 +116,8 @@ def parse_time_ms(text: str) -> int:
     """A time as a user wrote it. `ClientError` for any other text."""
     if text == "now":
         return wall_ms()
-    try:
+    with suppress(ValueError):
         return int(text)
-    except ValueError:
-        pass
     day_and_time, _, fraction = text.rpartition(":")
     try:
         moment = datetime.strptime(f"{day_and_time}:{int(fraction) * 1000:06d}", TIME_TEXT)

@@ -44,7 +44,12 @@ def tls_context(settings: ClientSettings) -> ssl.SSLContext | None:
                 settings.tls_client_key_password or "",  # never None: OpenSSL would ask on the terminal
             )
     except (OSError, ssl.SSLError) as error:
-        raise InvalidSetting(f"TLS: {_files(settings)}: {error}") from error
+        named = (
+            settings.tls_client_trust_cert_path,
+            settings.tls_client_cert_path,
+            settings.tls_client_key_path,
+        )
+        raise InvalidSetting(f"TLS: {', '.join(filter(None, named))}: {error}") from error
     return context
 
 
@@ -56,12 +61,3 @@ def warn_unchecked() -> None:
         "the traffic. To check them set tls_test_mode_enable=False, tls_client_auth_server=True and "
         "tls_client_trust_cert_path, or pass an ssl.SSLContext as use_tls."
     )
-
-
-def _files(settings: ClientSettings) -> str:
-    named = (
-        settings.tls_client_trust_cert_path,
-        settings.tls_client_cert_path,
-        settings.tls_client_key_path,
-    )
-    return ", ".join(name for name in named if name)

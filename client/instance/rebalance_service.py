@@ -6,6 +6,7 @@ to, and know no unbalanced state.
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Final
 
 from ..clock import steady_ms
@@ -44,11 +45,9 @@ class RebalanceService:
         wait_ms = next_round_in_ms(balanced=True)
         last_ms = steady_ms() - REBALANCE_MIN_INTERVAL_MS
         while True:
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(wait_ms / 1000):
                     await self._wanted.wait()
-            except TimeoutError:
-                pass
             pause_ms = early_round_in_ms(steady_ms(), last_ms)
             if pause_ms > 0:
                 await asyncio.sleep(pause_ms / 1000)

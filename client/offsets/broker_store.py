@@ -24,7 +24,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from ..connections.connection import Connection
 from ..errors import ClientError, RequestRefused
 from ..instance.instance import ClientInstance
-from .offset_store import NO_OFFSET, OFFSET_UNREADABLE, OffsetMemory, OffsetStore
+from .offset_store import NO_OFFSET, OFFSET_UNREADABLE, OffsetMemory
 
 _log = logging.getLogger(__name__)
 
@@ -182,9 +182,3 @@ def by_broker(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
     for queue in queues:
         found[queue.broker_name].append(queue)
     return found
-
-
-def pull_may_carry(store: OffsetStore, queue: MessageQueue) -> bool:
-    """Whether the broker may learn the queue's offset from a pull. A user's own store is not asked: as in Java its
-    offsets travel with every pull."""
-    return not isinstance(store, RemoteBrokerOffsetStore) or store.may_travel_with_pull(queue)

@@ -33,12 +33,6 @@ class OffsetStore(Protocol):
     def of_topic(self, topic: str = "") -> dict[MessageQueue, int]: ...
 
 
-async def read_offset(store: OffsetStore, queue: MessageQueue) -> int:
-    """From memory, else from the store (MEMORY_FIRST_THEN_STORE)."""
-    offset = store.read(queue)
-    return offset if offset >= 0 else await store.in_store(queue)
-
-
 class OffsetMemory:
     """Queue to offset, in memory: what both stores are made of. Owned by the event loop.
 

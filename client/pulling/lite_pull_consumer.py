@@ -12,6 +12,7 @@ queues does not forget the offsets of the others. Mirrors `DefaultLitePullConsum
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Unpack
 
@@ -171,7 +172,7 @@ class LitePullConsumer(GroupMember[LiteQueues]):
         if self.settings.auto_commit and steady_ms() >= self._next_commit_ms:
             self._next_commit_ms = steady_ms() + self.settings.auto_commit_interval_millis
             queues.remember(queues.assigned)
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(limit_ms / 1000):
                 while not self._closed:
                     messages = queues.take_ready()
@@ -179,8 +180,6 @@ class LitePullConsumer(GroupMember[LiteQueues]):
                         return self._for_user(messages)
                     queues.arrived.clear()
                     await queues.arrived.wait()
-        except TimeoutError:
-            pass
         return []
 
     def _for_user(self, messages: list[MessageExt]) -> list[MessageExt]:

@@ -16,7 +16,6 @@ from pocketmq.protocol.message.flags import PULL_LITE_PULL_MESSAGE, PULL_SUBSCRI
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..clock import steady_ms
-from ..offsets.offset_store import read_offset
 from ..rebalancing.consumer_context import ConsumerContext
 from ..rebalancing.flow_control import FLOW_CONTROL_DELAY_MS, SUSPENDED_DELAY_MS, is_over_limit
 from ..rebalancing.held_queues import HeldQueues
@@ -193,7 +192,8 @@ class LiteQueues(HeldQueues):
     # -- what a round asks for
 
     async def stored_offset(self, queue: MessageQueue) -> int:
-        return await read_offset(self.offsets, queue)
+        offset = self.offsets.read(queue)
+        return offset if offset >= 0 else await self.offsets.in_store(queue)
 
     def end(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
         if queue in self.assigned and self.assigned[queue].process_queue is process_queue:

@@ -27,7 +27,7 @@ from ..delivery.listeners import ListenerInvoker
 from ..delivery.ordered_delivery import OrderedDelivery
 from ..delivery.send_back import SendBack
 from ..errors import ClientError
-from ..offsets.broker_store import pull_may_carry
+from ..offsets.broker_store import RemoteBrokerOffsetStore
 from ..pulling.pull_api import PullApi, PullOrder
 from ..pulling.queue_loop import QueueLoop, delay_if_again
 from ..rebalancing.consumer_context import ConsumerContext
@@ -367,7 +367,10 @@ class PullLoop(QueueLoop):
         memory = offsets.read(queue) if context.is_clustering else 0
         sends_expression = settings.post_subscription_when_pull and not subscription.class_filter_mode
         sys_flag = PULL_SUSPEND | (PULL_SUBSCRIPTION if sends_expression else 0)
-        if memory > 0 and pull_may_carry(offsets, queue):
+        # the offsets of a user's own store travel with every pull, as in Java
+        if memory > 0 and (
+            not isinstance(offsets, RemoteBrokerOffsetStore) or offsets.may_travel_with_pull(queue)
+        ):
             sys_flag |= PULL_COMMIT_OFFSET
         loop = asyncio.get_running_loop()
         began = loop.time()

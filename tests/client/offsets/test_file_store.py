@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from pocketmq.client.errors import ClientError
 from pocketmq.client.offsets.file_store import LocalFileOffsetStore
-from pocketmq.client.offsets.offset_store import read_offset
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 QUEUE = MessageQueue("T", "broker-a", 1)
@@ -61,7 +60,7 @@ async def test_a_damaged_file_is_replaced_by_its_backup(tmp_path: Path, damage: 
     if damage is not None:
         offsets.path.write_bytes(damage)
     await offsets.load()
-    assert await read_offset(offsets, QUEUE) == 12
+    assert offsets.read(QUEUE) == 12
 
 
 async def test_with_both_damaged_loading_fails_and_reading_finds_nothing(tmp_path: Path) -> None:
