@@ -59,7 +59,8 @@ async def update_broker_config(broker: Broker, request: UpdateBrokerConfig, call
     )
     if "brokerPermission" in requested:
         await broker.cluster.registration.register_permission()
-    waiting = changes.waiting_for_restart(config, accepted.keys())
+    keys = config_keys.keys(config_keys.program_of(config))
+    waiting = sorted(name for name in accepted if "restart" in keys[name].traits)
     return Answer(remark=f"after a restart: {', '.join(waiting)}" if waiting else None)
 
 

@@ -10,7 +10,6 @@ hold until the broker stops and are not written; the official broker writes them
 """
 
 import logging
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -106,12 +105,6 @@ def _apply(config: Config, key: Key | None, text: str) -> str | None:
     else:
         config_keys.put(config, key.name, value)
     return None
-
-
-def waiting_for_restart(config: Config, names: Iterable[str]) -> list[str]:
-    """The keys among `names` that take effect at the next start."""
-    keys = config_keys.keys(config_keys.program_of(config))
-    return sorted(name for name in names if "restart" in keys[name].traits)
 
 
 def write_changes(path: Path | None, accepted: dict[str, str]) -> None:

@@ -75,7 +75,7 @@ class TableSaver:
             return
         self.unsaved.add(table)
         loop = asyncio.get_running_loop()
-        self._saving[table] = loop.call_later(SAVE_DELAY_SECONDS, self._save_now, table)
+        self._saving[table] = loop.call_later(SAVE_DELAY_SECONDS, self._save_due, self._saving, table)
 
     def save(self, table: JsonTable) -> None:
         """Save a table now if it has changed; for tables with a save interval of their own."""
@@ -121,8 +121,8 @@ class TableSaver:
                 ResponseCode.SYSTEM_ERROR, f"the disk refuses {table.file.path.name}: {UNSAVED_REMARK}"
             )
 
-    def _save_now(self, table: JsonTable) -> None:
-        self._saving.pop(table, None)
+    def _save_due(self, timers: dict[JsonTable, asyncio.TimerHandle], table: JsonTable) -> None:
+        timers.pop(table, None)
         self._save(table)
 
     def _save(self, table: JsonTable) -> None:
@@ -151,7 +151,7 @@ class TableSaver:
                 if not self._is_stopped:
                     self._save(table)
             elif not is_on_disk and not self._is_stopped and table not in self._retries:
-                self._retries[table] = loop.call_later(RETRY_SECONDS, self._save_again, table)
+                self._retries[table] = loop.call_later(RETRY_SECONDS, self._save_due, self._retries, table)
             _run(callbacks, is_on_disk=is_on_disk)
 
         def write() -> None:
@@ -169,11 +169,6 @@ class TableSaver:
             done: Future[ResultT] = Future()
             done.set_result(action())
             return done
-
-    def _save_again(self, table: JsonTable) -> None:
-        """Unless a later change was written meanwhile, and this one with it."""
-        del self._retries[table]
-        self._save(table)
 
     def _settle(self, table: JsonTable) -> None:
         if table not in self._saving and table not in self._writing and table not in self._changed_again:

@@ -27,5 +27,4 @@ def number_property(
     properties: Mapping[str, str], name: str, least: int = LONG_MIN, most: int = LONG_MAX
 ) -> int | None:
     """A property as a number within these bounds; `None` if it is missing or anything else."""
-    text = properties.get(name)
-    return None if text is None else parse_number(text, least, most)
+    return parse_number(properties.get(name, ""), least, most)
