@@ -72,7 +72,12 @@ def _expression(schema: Any, filters: Any) -> Any:
         raise OptionError(
             "filters", f": {_reason(str(error))}; the columns are {', '.join(schema.names)}"
         ) from error
-    return filters
+    return None if not columns_in(filters, schema.names) and _is_true(filters) else filters
+
+
+def _is_true(constant: Any) -> bool:
+    """Whether an expression without columns holds: Arrow finds no part of a store that meets `scalar(True)`."""
+    return bool(pa.table({"row": [0]}).filter(constant).num_rows)
 
 
 def _reason(text: str) -> str:

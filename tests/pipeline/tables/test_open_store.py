@@ -127,6 +127,13 @@ def test_what_is_not_read_has_no_row_that_meets_the_condition(
     assert open_store(store, columns="all", filters=condition).read_all().equals(expected)
 
 
+@pytest.mark.parametrize("constant", [True, False])
+def test_a_condition_without_columns_is_for_all_rows(store: Path, constant: bool) -> None:
+    every = open_store(store, columns="msgId").read_all().num_rows
+    found = open_store(store, columns="msgId", filters=pc.scalar(constant)).read_all().num_rows
+    assert found == (every if constant else 0)
+
+
 def test_files_and_splits_outside_the_times_are_not_read(store: Path) -> None:
     every, hour = tasks(store), tasks(store, since=BEGIN_MS, until=BEGIN_MS + 3_600_000)
     assert len(every) > 5
