@@ -425,8 +425,8 @@ class MessageTimer:
         except StoreError as error:
             _log.error("the timer is saved later: %s", error)
             return
-        timers.has_unsaved = False
         checkpoint = timers.checkpoint(state.clock.now_ms())
+        timers.has_unsaved = False
         state.tables.write("the timer's files", lambda: timers.flush(checkpoint))
         state.tables.save(self.metrics)
 

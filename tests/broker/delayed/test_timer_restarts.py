@@ -7,7 +7,7 @@ import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.protocol.requests.replication import GetTimerCheckPoint
 from pocketmq.protocol.requests.send import RecallMessage
-from pocketmq.store import VirtualClock
+from pocketmq.store import MessageStore, VirtualClock
 from pocketmq.store.errors import DiskFullError
 from pocketmq.store.timer.timer_checkpoint import decode_timer_checkpoint
 from pocketmq.store.timer.timer_log import TimerLog
@@ -248,3 +248,16 @@ async def test_recall_that_could_not_be_enqueued_before_its_time_still_counts(
         life.clock.advance(10_000)
     life.loop.run_for(5_000)
     assert bodies(broker) == [b"kept"]
+
+
+async def test_the_log_is_forced_before_the_timer_is_saved(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checkpoint says that a message was delivered: a power loss must not take that message."""
+    forced: list[int] = []
+    monkeypatch.setattr(MessageStore, "force_log", lambda store, position: forced.append(position))
+    broker = life.begin()
+    await send_for(broker, 2)
+    life.loop.run_for(5000)
+    assert bodies(broker) == [b"2"]
+    assert forced[-1] == broker.store.log_end
