@@ -196,7 +196,6 @@ def check_type(topic_type: str | None, kind: str, config: EndpointConfig) -> Non
 # -- the queue
 
 
-@lru_cache(maxsize=4096)
 def queue_of_group(group: str, queues: int) -> int:
     """The queue of a message group among so many, numbered from 0: Guava's consistent hash (jump hash) of Java's string
     hash, as in the official proxy (`SendMessageActivity.SendMessageQueueSelector`)."""
@@ -211,7 +210,13 @@ def queue_of_group(group: str, queues: int) -> int:
         candidate = following
 
 
+_of_short_group: Final = lru_cache(maxsize=4096)(queue_of_group)
+_LONGEST_CACHED: Final = 256
+
+
 def chosen_queue(properties: Mapping[str, str], queues: int, random: Random) -> int:
     """The queue among the writable ones of the topic. The queue that the client names does not count."""
     group = properties.get(names.SHARDING_KEY) or properties.get(names.LITE_TOPIC)
-    return queue_of_group(group, queues) if group else int(random.random() * queues)
+    if not group:
+        return int(random.random() * queues)
+    return (_of_short_group if len(group) <= _LONGEST_CACHED else queue_of_group)(group, queues)

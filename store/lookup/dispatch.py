@@ -9,6 +9,7 @@ event-loop thread.
 import logging
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Final
 
 from pocketmq.core.plain_records import LoggedRecord
 from pocketmq.core.properties import read_properties
@@ -39,7 +40,16 @@ OnArrivals = Callable[[str, int, list[Arrival]], None]
 IsAwaited = Callable[[str, int], bool]
 """(topic, queue id)"""
 
-_tags_code = lru_cache(10_000)(tags_code)
+_LONGEST_CACHED: Final = 128
+"""Longer tags are rare: 10,000 of 32 KB would take 320 MB."""
+_code_of_short_tags = lru_cache(10_000)(tags_code)
+
+
+def code_of_tags(tags: str | None) -> int:
+    """Java's hash of the tags, 0 without any."""
+    if not tags:
+        return 0
+    return _code_of_short_tags(tags) if len(tags) <= _LONGEST_CACHED else tags_code(tags)
 
 
 @lru_cache(10_000)
@@ -125,8 +135,7 @@ class Dispatcher:
             due_ms = delivery_time(properties, self.delays_ms, store_timestamp)
             if due_ms is not None:
                 return due_ms
-        tags = properties.get(TAGS)
-        return _tags_code(tags) if tags else 0
+        return code_of_tags(properties.get(TAGS))
 
     def dispatch_record(self, record: LoggedRecord, position: int) -> None:
         """Dispatch a record read back from a log position.

@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+import tracemalloc
 from pathlib import Path
 from unittest import mock
 
@@ -9,11 +10,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
-from pocketmq.protocol.message.properties import encode_properties
+from pocketmq.protocol.message.properties import encode_properties, tags_code
 from pocketmq.protocol.message.record import Record, decode_record, encode_record, measure_record
 from pocketmq.store import MessageStore, NewMessage, VirtualClock, message_store
 from pocketmq.store.log.record_scan import scan_records
 from pocketmq.store.lookup import log_dispatch
+from pocketmq.store.lookup.dispatch import code_of_tags
 from pocketmq.store.lookup.log_dispatch import LogDispatch
 
 from store_batches import leave_as_killed, open_small
@@ -179,3 +181,13 @@ def test_a_start_writes_index_headers_once_per_batch(open_store, put, crash, tmp
         store = open_store(max_index_num=1000)
     assert store.recovery_report.dispatched_records == 50
     assert written.call_count < 10
+
+
+def test_long_tags_are_not_kept() -> None:
+    tracemalloc.start()
+    try:
+        for number in range(300):
+            assert code_of_tags(f"{number} {'x' * 30_000}") == tags_code(f"{number} {'x' * 30_000}")
+        assert tracemalloc.get_traced_memory()[0] < 1_000_000
+    finally:
+        tracemalloc.stop()
