@@ -12,14 +12,14 @@ from typing import Any, Final, NamedTuple
 from pocketmq.client import MessageExt, SendResult, SendStatus
 from pocketmq.protocol.message.offset_id import decode_message_id
 
+from simulation.dead_letters import DEAD_LETTERS, MOST_PER_FAULT, RETRIES, DeadLetters, is_refused
+from simulation.dead_letters import GROUP as REFUSING
 from simulation.plan import Plan, broker_name_of
-from simulation.receipts import Receipts
+from simulation.recalls import Recalls
+from simulation.receipts import Place, Receipts
 
 FORCED_WITHIN_SECONDS = 12.0
 """ASYNC_FLUSH forces the whole log every ten seconds."""
-
-Place = tuple[str, str, int]
-"""Broker name, topic, queue."""
 
 MILLISECOND: Final = 0.001
 
@@ -58,6 +58,9 @@ class Books:
         self._now, self.trace = now, trace
         self.violations: list[str] = []
         self.receipts = Receipts(now, self.violated)
+        self.recalls = Recalls(now, self.violated)
+        explained = len(plan.consumers) + MOST_PER_FAULT * len(plan.events)
+        self.dead_letters = DeadLetters(explained, self.violated)
         self.sent: dict[str, Sent] = {}
         self.promises: dict[str, Sent] = {}
         self.rolled_back: set[str] = set()
@@ -88,6 +91,10 @@ class Books:
         """Group and key of messages that listeners failed on, and when."""
         self._retry_lost: set[tuple[str, str]] = set()
         """Those whose copy for the retry a power loss may have taken."""
+        self._last_in_group: dict[tuple[str, str], int] = {}
+        """By message group and broker, the offset of the last message that was stored."""
+        self.recall_position_of: Callable[[str, str], int | None] = lambda *_: 0
+        """Where in the log of a broker the recall of a message is, by the message's id; None if it is not visible."""
 
     def violated(self, what: str) -> None:
         """Not raised: the product would catch it."""
@@ -110,6 +117,16 @@ class Books:
         self._check_durable(status, place[0], self.position_of(place, offset, key))
         if status is SendStatus.SEND_OK:  # no other answer names the offset
             self._note_sent(key, status, place, offset)
+
+    def stored_in_order(self, key: str, message_group: str, broker_name: str, offset: int) -> None:
+        """A producer that sends the messages of this group one after another was told so."""
+        if self.tried[key] <= self._power_lost_at[broker_name]:
+            return
+        named = message_group, broker_name
+        last = self._last_in_group.get(named, -1)
+        if offset <= last:
+            self.violated(f"a message of {message_group} is at {offset}, and the one before it at {last}")
+        self._last_in_group[named] = offset
 
     def _note_sent(self, key: str, status: SendStatus, place: Place, offset: int) -> None:
         self.sent[key] = self._kept(Sent(key, self._now(), status, place, offset))
@@ -147,6 +164,14 @@ class Books:
         if self.plan.flush == "SYNC_FLUSH" and position >= self.flushed(broker_name):
             self.violated(f"the message at {position} is acknowledged, and not on disk")
 
+    def recalled(self, key: str, broker_name: str, message_id: str) -> None:
+        """A broker has confirmed a recall; what 5.x shows of SYNC_FLUSH is on disk."""
+        self.counts["recalls"] += 1
+        self.trace(f"{key} is recalled")
+        if self.recall_position_of(broker_name, message_id) is None:
+            self.violated(f"the recall of {key} is confirmed, and not on disk")
+        self.recalls.confirmed(key, broker_name, self._due[key] - self.hurried_seconds)
+
     def delayed(self, key: str, seconds: float) -> None:
         """A message is about to be sent that must not be consumed before."""
         self._due[key] = self._now() + seconds - MILLISECOND  # brokers count whole ones
@@ -170,23 +195,30 @@ class Books:
             self.violated(f"{group} got {key}, whose transaction was rolled back")
         if self._now() < self._due.get(key, 0) - self.hurried_seconds:
             self.violated(f"{group} got {key} before it was due at {self._due[key]:.3f} s")
+        self.recalls.consumed(group, key)
 
     def failed(self, group: str, message: MessageExt) -> None:
         """A listener is about to fail: its client has the broker store the message again."""
         self._sent_back[group, key_in(message.body)] = self._now()
 
+    def dead_letter_read(self, key: str) -> None:
+        """A message is read from the dead letters: its group is done with it."""
+        self.counts["dead letters"] += 1
+        self.consumed[REFUSING][key] += 1
+        if not is_refused(key):
+            self.violated(f"{key} is a dead letter, and {REFUSING} refuses no such message")
+
     def popped(self, group: str, key: str) -> None:
         """A gRPC client has got a message: the broker stores it again at any time, unless it is acknowledged."""
         self._sent_back[group, key] = float("inf")
 
-    def is_in_turn(self, group: str, message: MessageExt) -> None:
-        """An ordered listener gets a message: it must have got, and returned for, all before it."""
-        place = message.broker_name, message.record.topic, message.queue_id
+    def is_in_turn(self, group: str, place: Place, offset: int) -> None:
+        """An ordered consumer gets a message: it must have got, and returned for, all before it."""
         lost_from, lost_to = self.regressed.get(place, (0, 0))
         handled = self.handled[group, place]
-        early = [n for n in range(message.queue_offset) if n not in handled and not lost_from <= n < lost_to]
+        early = [n for n in range(offset) if n not in handled and not lost_from <= n < lost_to]
         if early:
-            self.violated(f"{group} got {message.queue_offset} of {place} before {early[:3]}")
+            self.violated(f"{group} got {offset} of {place} before {early[:3]}")
 
     def returned(self, group: str, message: MessageExt) -> None:
         """A listener has returned, or failed."""
@@ -228,6 +260,11 @@ class Books:
         the disk had refused or delayed."""
         self._power_lost_at[broker_name] = self._now()
         since = self._now() - FORCED_WITHIN_SECONDS
+        if was_unsafe or self.plan.flush == "ASYNC_FLUSH":
+            self.recalls.power_lost(broker_name, 0.0 if was_unsafe else since)
+        self._last_in_group = {
+            named: last for named, last in self._last_in_group.items() if named[1] != broker_name
+        }
         for sent in (*self.sent.values(), *self.promises.values()):
             if sent.place[0] != broker_name:
                 continue
@@ -276,6 +313,8 @@ class Books:
         """What is stored and the group has not got."""
         if group == "g-pop" and self.pops_expire:
             return []
+        if group == REFUSING and any(place[1] in (RETRIES, DEAD_LETTERS) for place in self.regressed):
+            return []  # what got a lost copy's number is not read by a group that had passed it
         return [
             Missing(group, key_of(record), f"{group}: {key_of(record)} at {record.queue_offset} of {place}")
             for place, queue in records.items()
@@ -295,11 +334,13 @@ class Books:
         return [
             Missing("", key, f"{key}, promised")
             for key, sent in self.promises.items()
-            if key not in excused and not sent.may_be_lost
+            if key not in excused and key not in self.recalls.asked and not sent.may_be_lost
         ]
 
     def is_missing(self, one: Missing) -> bool:
         """Whether it still is."""
+        if not one.group and one.key in self.recalls.asked:
+            return False
         groups = [one.group] if one.group else list(self.consumed)
         return not any(self.consumed[group][one.key] for group in groups)
 

@@ -18,11 +18,15 @@ from pocketmq.client import (
     Producer,
     PushConsumer,
     Requester,
+    RequestRefused,
+    SendResult,
     TransactionProducer,
 )
 
-from simulation.books import Books, Missing, Place, commits, key_in
+from simulation import dead_letters
+from simulation.books import Books, Missing, Place, commits, key_in, key_of
 from simulation.grpc_consumer import GrpcConsumer
+from simulation.grpc_in_order import IN_ORDER, GrpcOrderedConsumer
 from simulation.grpc_producer import GrpcProducer
 from simulation.grpc_program import ServerAt
 from simulation.machines import Machine
@@ -34,6 +38,10 @@ TIMER_PRECISION_SECONDS = 1
 POP_INVISIBLE_MS = 10_000
 DELAY_SECONDS = {1: 1, 2: 5, 3: 10}
 """Of the first delay levels."""
+NEVER_FAIL = ("broadcast", "refusing", "dead letters")
+"""Listeners that do not fail by chance."""
+SENT = {"batches", "delayed", "ordered", "transactions", "requests", "dead letters", "recalls"}
+"""Uses with sends of their own."""
 
 
 class Group(NamedTuple):
@@ -64,6 +72,13 @@ def groups_of(plan: Plan) -> list[Group]:
         groups.append(Group("g-grpc", "t-grpc", "grpc"))
         groups.append(Group("g-grpc-paid", "t-grpc-paid", "grpc"))
         groups.append(Group("g-mixed", "t-grpc", "concurrent"))
+    if "grpc in order" in plan.uses:
+        groups.append(Group(IN_ORDER, "t-grpc-ordered", "grpc in order"))
+    if "recalls" in plan.uses:
+        groups.append(Group("g-recalled", "t-recalled", "concurrent"))
+    if "dead letters" in plan.uses:
+        groups.append(Group(dead_letters.GROUP, dead_letters.TOPIC, "refusing"))
+        groups.append(Group("g-dead", dead_letters.DEAD_LETTERS, "dead letters"))
     return groups
 
 
@@ -87,9 +102,11 @@ class Clients:
         books: Books,
         name_servers: str,
         grpc_servers: list[ServerAt],
+        grpc_slaves: list[ServerAt],
     ) -> None:
         self._plan, self._machines, self._books = plan, machines, books
-        self._name_servers, self._grpc_servers = name_servers, grpc_servers
+        self._name_servers, self._grpc_servers = name_servers, grpc_servers + grpc_slaves
+        self._grpc_slaves = grpc_slaves
         self._groups = groups_of(plan)
         self.is_ending = False
         self._stopped = asyncio.Event()
@@ -123,13 +140,18 @@ class Clients:
         kinds = [
             "plain",
             "plain",
-            *sorted(self._plan.uses & {"batches", "delayed", "ordered", "transactions", "requests"}),
+            *sorted(self._plan.uses & SENT),
         ]
         async with AsyncExitStack() as stack:
             producer = await stack.enter_async_context(Producer("p-orders", **options))
             asker = None
             if "requests" in kinds:
                 asker = await stack.enter_async_context(Requester("p-asks", **options))
+            recaller = None
+            if "recalls" in kinds:
+                # A send that is tried again may be stored twice, and a recall is of one copy.
+                once = options | {"retry_times_when_send_failed": 0}
+                recaller = await stack.enter_async_context(Producer("p-recalls", **once))
             payer = None
             if "transactions" in kinds:
                 payer = await stack.enter_async_context(TransactionProducer("p-paid", check, **options))
@@ -139,7 +161,10 @@ class Clients:
                 kinds += ["grpc", "grpc"]
                 delayed = "t-delayed" if "delayed" in kinds else None
                 client = machine, chance, self._plan, self._books, self._grpc_servers
-                caller = GrpcProducer(*client, plain="t-grpc", paid="t-grpc-paid", delayed=delayed)
+                ordered = "t-grpc-ordered" if "grpc in order" in self._plan.uses else None
+                caller = GrpcProducer(
+                    *client, plain="t-grpc", paid="t-grpc-paid", delayed=delayed, ordered=ordered
+                )
                 sends.create_task(caller.run(self._stopped))
             shards = [asyncio.Lock() for _ in range(SHARDS)]
             while not self.is_ending:
@@ -159,6 +184,11 @@ class Clients:
                 elif kind == "requests":
                     assert asker is not None
                     work = self._ask(asker, self._message(machine, chance, "t-asked"))
+                elif kind == "dead letters":
+                    work = self._send(producer, self._message(machine, chance, dead_letters.TOPIC))
+                elif kind == "recalls":
+                    assert recaller is not None
+                    work = self._send_and_recall(recaller, machine, chance)
                 elif kind == "grpc":
                     assert caller is not None
                     work = caller.send()
@@ -204,6 +234,36 @@ class Clients:
             self._books.counts["failed sends"] += 1
         else:
             self._books.promised(message.keys, result)
+
+    async def _send_and_recall(self, producer: Producer, machine: Machine, chance: Random) -> None:
+        """A message for later, about which its producer changes its mind now and then."""
+        message, seconds = self._message(machine, chance, "t-recalled"), chance.randrange(2, 20)
+        message.delay = timedelta(seconds=seconds)
+        self._books.delayed(message.keys, seconds - TIMER_PRECISION_SECONDS)
+        try:
+            result = await producer.send(message)
+        except ClientError:
+            self._books.counts["failed sends"] += 1
+            return
+        self._books.promised(message.keys, result)
+        if chance.random() < 0.6:
+            await asyncio.sleep(chance.random() * seconds)
+            await self._recall(producer, message.keys, result)
+
+    async def _recall(self, producer: Producer, key: str, sent: SendResult) -> None:
+        if sent.recall_handle is None:
+            return
+        recalls, broker_name = self._books.recalls, sent.queue.broker_name
+        recalls.about_to_recall(key)
+        try:
+            message_id = await producer.recall("t-recalled", sent.recall_handle)
+        except RequestRefused:
+            self._books.counts["refused recalls"] += 1
+            recalls.refused(key)
+        except ClientError:
+            self._books.counts["failed recalls"] += 1
+        else:
+            self._books.recalled(key, broker_name, message_id)
 
     async def _send_ordered(
         self, producer: Producer, machine: Machine, chance: Random, shard: int, turn: asyncio.Lock
@@ -261,14 +321,12 @@ class Clients:
                     options["topic_metadata_check_interval_millis"] = 1_000
                     polling.create_task(self._poll(group, options))
                     continue
-                if group.kind == "grpc":
-                    client = machine, chance, self._plan, self._books, self._grpc_servers
-                    is_sent_once = group.topic == "t-grpc"
-                    member = GrpcConsumer(
-                        *client, group=group.name, topic=group.topic, is_sent_once=is_sent_once
-                    )
+                if group.kind.startswith("grpc"):
+                    member = self._grpc_consumer(group, machine, chance)
                     polling.create_task(member.run(self._stopped))
                     continue
+                if group.kind == "refusing":
+                    options["max_reconsume_times"] = dead_letters.MAX_RECONSUME_TIMES
                 if group.kind == "pop":
                     options |= {"client_rebalance": False, "pop_invisible_time": POP_INVISIBLE_MS}
                 if group.kind == "broadcast":
@@ -282,6 +340,14 @@ class Clients:
                 await stack.enter_async_context(consumer)
             await self._stopped.wait()
 
+    def _grpc_consumer(self, group: Group, machine: Machine, chance: Random) -> GrpcConsumer:
+        client = machine, chance, self._plan, self._books, self._grpc_servers
+        kind = GrpcOrderedConsumer if group.kind == "grpc in order" else GrpcConsumer
+        is_sent_once = group.topic != "t-grpc-paid"
+        return kind(
+            *client, group=group.name, topic=group.topic, is_sent_once=is_sent_once, slaves=self._grpc_slaves
+        )
+
     def _listener(self, group: Group, machine: Machine, chance: Random, answerer: Producer | None) -> Any:
         name = member_of(group, machine.name)
 
@@ -294,16 +360,22 @@ class Clients:
 
         async def listen(message: MessageExt) -> None:
             if group.kind == "ordered":
-                self._books.is_in_turn(group.name, message)
+                place = message.broker_name, message.record.topic, message.queue_id
+                self._books.is_in_turn(group.name, place, message.queue_offset)
+            elif group.kind == "refusing":
+                self._books.dead_letters.delivered(message)
             await asyncio.sleep(chance.random() * 0.02)
             if group.kind == "requests":
                 await answer(message)
-            fails = chance.random() < self._plan.share_failing and group.kind != "broadcast"
+            fails = chance.random() < self._plan.share_failing and group.kind not in NEVER_FAIL
+            fails |= group.kind == "refusing" and dead_letters.is_refused(key_in(message.body))
             if not fails or group.kind != "ordered":
                 self._books.returned(name, message)
             if fails:
                 self._books.failed(name, message)
                 raise RuntimeError("the listener fails")
+            if group.kind == "dead letters":
+                self._books.dead_letter_read(key_in(message.body))
             self._books.listened(name, key_in(message.body))
 
         return listen
@@ -328,12 +400,16 @@ class Clients:
         ]
         return missing + self._books.unkept_promises(records)
 
+    def check_dead_letters(self, records: dict[Place, list[Any]]) -> None:
+        is_exact = not self._plan.events and len(self._plan.consumers) == 1
+        self._books.dead_letters.check(records, key_of, is_exact=is_exact)
+
     def check_once(self) -> None:
         """Where nothing has failed, nobody gets a message twice."""
         if self._plan.events or self._plan.share_failing:
             return
         for group in self._groups:
-            if group.kind in ("ordered", "broadcast", "grpc") or len(self._plan.consumers) == 1:
+            if group.kind.startswith(("ordered", "broadcast", "grpc")) or len(self._plan.consumers) == 1:
                 for name in self._members(group):
                     self._books.check_once(name)
 

@@ -4,6 +4,7 @@ long, acknowledges one or many, or gives them up.
 
 import asyncio
 import contextlib
+import itertools
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
@@ -32,17 +33,23 @@ class Received(NamedTuple):
     """When the receive began."""
     is_first: bool
     is_renewed: bool
+    queue_id: int
+    offset: int
 
 
 class GrpcConsumer(GrpcProgram):
     """A member of a group that consumes one topic. `is_sent_once`: a message of the topic has one copy."""
 
-    def __init__(self, *client: Any, group: str, topic: str, is_sent_once: bool) -> None:
+    def __init__(
+        self, *client: Any, group: str, topic: str, is_sent_once: bool, slaves: list[ServerAt]
+    ) -> None:
         super().__init__(*client, role=group)
-        self._name, self._is_sent_once = group, is_sent_once
+        self._slaves = slaves
+        self._name, self._topic, self._is_sent_once = group, topic, is_sent_once
         self._names = {"group": m.Resource(name=group), "topic": m.Resource(name=topic)}
         self._expression = m.FilterExpression(type=m.FilterType.TAG, expression="*")
-        self._receiving: set[ServerAt] = set()
+        self._receiving: set[tuple[ServerAt, int]] = set()
+        """Brokers and queues."""
 
     @property
     def settings(self) -> m.Settings:
@@ -61,6 +68,8 @@ class GrpcConsumer(GrpcProgram):
 
     def begin(self) -> None:
         self.spawn(self._follow_assignments())
+        for server in self._slaves:
+            self.spawn(self._read_slave(server))
 
     async def _follow_assignments(self) -> None:
         while True:
@@ -69,36 +78,62 @@ class GrpcConsumer(GrpcProgram):
                 for assignment in reply.assignments:
                     queue = assignment.message_queue
                     server = server_of(queue)
-                    if server not in self._receiving:
-                        self._receiving.add(server)
+                    if (server, queue.id) not in self._receiving:
+                        self._receiving.add((server, queue.id))
                         self.use(server)
-                        self.spawn(self._receive(queue.broker.name, server))
+                        self.spawn(self._receive(queue.broker.name, server, queue.id))
             await asyncio.sleep(ASSIGNMENT_SECONDS)
 
-    async def _receive(self, broker_name: str, server: ServerAt) -> None:
+    async def _receive(self, broker_name: str, server: ServerAt, queue_id: int) -> None:
+        attempts, attempt = 0, ""
         while True:
+            if not attempt:
+                attempts += 1
+                attempt = f"{broker_name} {queue_id} {attempts}"
             is_renewed, asked_at = self.chance.random() < 0.5, self.now
-            request = m.ReceiveMessageRequest(
-                group=self._names["group"],
-                message_queue=m.MessageQueue(topic=self._names["topic"], id=-1),
-                filter_expression=self._expression,
-                batch_size=self.chance.choice((1, 4, 32)),
-                invisible_duration=m.duration_of(INVISIBLE_MS),
-                auto_renew=is_renewed,
-                long_polling_timeout=m.duration_of(POLLING_SECONDS * 1000),
-            )
             try:
-                channel = await self.channel(server)
-                replies = await channel.messages(request, POLLING_SECONDS + CALL_SECONDS)
+                found = await self._received(server, queue_id, attempt, is_renewed=is_renewed)
             except CallError:
                 await asyncio.sleep(PAUSE_SECONDS)
-                continue
-            found = [reply.message for reply in replies if reply.HasField("message")]
+                continue  # the same attempt once more
+            attempt = ""
             if found:
                 work = [self._note(broker_name, message, asked_at, is_renewed) for message in found]
-                self.spawn(self._work(broker_name, server, work))
+                self._got(broker_name, server, work)
             else:
                 await asyncio.sleep(self.chance.random() * PAUSE_SECONDS)
+
+    async def _received(
+        self, server: ServerAt, queue_id: int, attempt: str, *, is_renewed: bool
+    ) -> list[m.Message]:
+        """The messages of one receive. Raises `CallError`."""
+        request = m.ReceiveMessageRequest(
+            group=self._names["group"],
+            message_queue=m.MessageQueue(topic=self._names["topic"], id=queue_id),
+            filter_expression=self._expression,
+            batch_size=self.chance.choice((1, 4, 32)),
+            invisible_duration=m.duration_of(INVISIBLE_MS),
+            auto_renew=is_renewed,
+            long_polling_timeout=m.duration_of(POLLING_SECONDS * 1000),
+            attempt_id=f"{self._metadata['x-mq-client-id']} {attempt}",
+        )
+        channel = await self.channel(server)
+        replies = await channel.messages(request, POLLING_SECONDS + CALL_SECONDS)
+        return [reply.message for reply in replies if reply.HasField("message")]
+
+    async def _read_slave(self, server: ServerAt) -> None:
+        """A slave keeps no receipts: what it delivered, its master would deliver too."""
+        self.use(server)
+        for number in itertools.count():
+            await asyncio.sleep(self.chance.random() * 5 * PAUSE_SECONDS)
+            self.books.counts["receives at slaves"] += 1
+            with contextlib.suppress(CallError):
+                for message in await self._received(server, 0, f"slave {number}", is_renewed=False):
+                    self.books.violated(f"{self._name} got {key_in(message.body)} from a slave")
+
+    def _got(self, broker_name: str, server: ServerAt, messages: list[Received]) -> None:
+        """What one receive has brought."""
+        self.spawn(self._work(broker_name, server, messages))
 
     def _note(self, broker_name: str, message: m.Message, asked_at: float, is_renewed: bool) -> Received:
         system, key = message.system_properties, key_in(message.body)
@@ -109,7 +144,8 @@ class GrpcConsumer(GrpcProgram):
         self.books.receipts.received(self._name, key, broker_name, *times, life)
         self.books.trace(f"{self._name} receives {key}, delivery {system.delivery_attempt}")
         is_first = system.delivery_attempt == 1
-        return Received(key, system.message_id, system.receipt_handle, asked_at, is_first, is_renewed)
+        place = system.queue_id, system.queue_offset
+        return Received(key, system.message_id, system.receipt_handle, asked_at, is_first, is_renewed, *place)
 
     async def _work(self, broker_name: str, server: ServerAt, messages: Iterable[Received]) -> None:
         """Decide about each message of a receive; those that are done soon are acknowledged together."""
@@ -172,10 +208,14 @@ class GrpcConsumer(GrpcProgram):
 
     async def _acknowledge(self, broker_name: str, server: ServerAt, messages: list[Received]) -> None:
         """They are consumed. If the answer is lost, they may come again."""
-        receipts = self.books.receipts
         for one in messages:
             self.books.listened(self._name, one.key)
-            receipts.let_go(self._name, one.key)
+            self.books.receipts.let_go(self._name, one.key)
+        await self._send_acks(broker_name, server, messages)
+
+    async def _send_acks(self, broker_name: str, server: ServerAt, messages: list[Received]) -> list[m.Code]:
+        """What the broker says of each; nothing if its answer is lost."""
+        receipts = self.books.receipts
         entries = [
             m.AckMessageEntry(message_id=one.message_id, receipt_handle=one.handle) for one in messages
         ]
@@ -185,11 +225,12 @@ class GrpcConsumer(GrpcProgram):
             results: list[Any] = []
         else:
             results = reply.entries[:]
-        codes: Counter[str] = Counter()
-        for one, result in zip(messages, results, strict=False):
-            codes[m.Code(result.status.code).name] += 1
-            if result.status.code == m.Code.OK and self._is_sent_once:
+        codes = [m.Code(result.status.code) for result in results]
+        for one, code in zip(messages, codes, strict=False):
+            if code == m.Code.OK and self._is_sent_once:
                 times = self.books.tried[one.key], one.asked_at
                 marks = {"is_first": one.is_first, "is_renewed": one.is_renewed}
                 receipts.acknowledged(self._name, one.key, broker_name, *times, **marks)
-        self.books.trace(f"{self._name} acknowledges {len(messages)}: {dict(codes)}")
+        counts = Counter(code.name for code in codes)
+        self.books.trace(f"{self._name} acknowledges {len(messages)}: {dict(counts)}")
+        return codes

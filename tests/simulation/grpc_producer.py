@@ -19,17 +19,22 @@ _STATUSES: Final = {
 }
 
 
-class GrpcProducer(GrpcProgram):
-    """Sends to these topics: messages to the first, in transactions to the second, delayed ones to the third."""
+MESSAGE_GROUPS: Final = "abc"
 
-    def __init__(self, *client: Any, plain: str, paid: str, delayed: str | None) -> None:
+
+class GrpcProducer(GrpcProgram):
+    """Sends to these topics: messages to the first, in transactions to the second, delayed ones to the third,
+    and those of a message group one after another to the last."""
+
+    def __init__(self, *client: Any, plain: str, paid: str, delayed: str | None, ordered: str | None) -> None:
         super().__init__(*client, role="producer")
-        self._plain, self._paid, self._delayed = plain, paid, delayed
+        self._plain, self._paid, self._delayed, self._ordered = plain, paid, delayed, ordered
+        self._turns = {group: asyncio.Lock() for group in MESSAGE_GROUPS}
         self._routes: dict[str, list[tuple[str, ServerAt]]] = {}
 
     @property
     def settings(self) -> m.Settings:
-        topics = [self._plain, self._paid]
+        topics = [self._plain, self._paid, *([self._ordered] if self._ordered else [])]
         return m.Settings(
             client_type=m.ClientType.PRODUCER,
             request_timeout=m.duration_of(3_000),
@@ -41,6 +46,9 @@ class GrpcProducer(GrpcProgram):
 
     async def send(self) -> None:
         """One send, of a kind by chance."""
+        if self._ordered is not None and self.chance.random() < 0.4:
+            await self._send_in_order(self._ordered, self.chance.choice(MESSAGE_GROUPS))
+            return
         draw = self.chance.random()
         if draw < 0.3:
             await self._pay()
@@ -61,7 +69,7 @@ class GrpcProducer(GrpcProgram):
 
     def _order(self) -> dict[str, str]:
         """Some messages have a queue by their group."""
-        return {"message_group": self.chance.choice("abc")} if self.chance.random() < 0.3 else {}
+        return {"message_group": self.chance.choice(MESSAGE_GROUPS)} if self.chance.random() < 0.3 else {}
 
     def _message(self, topic: str, key: str, **system: Any) -> m.Message:
         now = m.timestamp_of(self.machine.clock.now_ms())
@@ -74,11 +82,15 @@ class GrpcProducer(GrpcProgram):
         )
 
     async def _stored(
-        self, topic: str, messages: list[m.Message]
+        self, topic: str, messages: list[m.Message], message_group: str = ""
     ) -> list[tuple[str, ServerAt, m.SendResultEntry]]:
-        """Where and how each message is stored; empty if perhaps one is not."""
+        """Where and how each message is stored; empty if perhaps one is not. A message group has one broker."""
         try:
-            broker_name, server = self.chance.choice(await self._route(topic))
+            route = await self._route(topic)
+            if message_group:
+                broker_name, server = sorted(route)[ord(message_group) % len(route)]
+            else:
+                broker_name, server = self.chance.choice(route)
             reply = await self.ask(server, m.SendMessageRequest(messages=messages))
             entries = reply.entries[:]
             if not entries or any(entry.status.code not in _STATUSES for entry in entries):
@@ -102,14 +114,44 @@ class GrpcProducer(GrpcProgram):
             self._routes[topic] = list(found)
         return self._routes[topic]
 
+    async def _send_in_order(self, topic: str, message_group: str) -> None:
+        async with self._turns[message_group]:
+            key, named = self._new_key(), f"{self.machine.name} {message_group}"
+            message = self._message(topic, key, message_group=named)
+            for broker_name, _, entry in await self._stored(topic, [message], message_group):
+                status = _STATUSES[entry.status.code]
+                self.books.stored(key, status, (broker_name, topic, -1), entry.offset)
+                if status is SendStatus.SEND_OK:
+                    self.books.stored_in_order(key, named, broker_name, entry.offset)
+
     async def _send_delayed(self, topic: str) -> None:
         seconds, key = self.chance.randrange(2, 30), self._new_key()
         due = m.timestamp_of(self.machine.clock.now_ms() + seconds * 1000)
         self.books.delayed(key, seconds - 1)
-        for broker_name, _, entry in await self._stored(
+        for broker_name, server, entry in await self._stored(
             topic, [self._message(topic, key, delivery_timestamp=due)]
         ):
             self.books.promised_at(key, _STATUSES[entry.status.code], (broker_name, topic, -1), None)
+            if "recalls" in self.plan.uses and entry.recall_handle and self.chance.random() < 0.5:
+                await asyncio.sleep(self.chance.random() * seconds)
+                await self._recall(server, topic, key, broker_name, entry.recall_handle)
+
+    async def _recall(
+        self, server: ServerAt, topic: str, key: str, broker_name: str, recall_handle: str
+    ) -> None:
+        request = m.RecallMessageRequest(topic=m.Resource(name=topic), recall_handle=recall_handle)
+        recalls = self.books.recalls
+        recalls.about_to_recall(key)
+        try:
+            reply = await self.ask(server, request)
+        except CallError:
+            self.books.counts["failed recalls"] += 1
+            return
+        if reply.status.code == m.Code.OK:
+            self.books.recalled(key, broker_name, reply.message_id)
+        else:
+            self.books.counts["refused recalls"] += 1
+            recalls.refused(key)
 
     async def _pay(self) -> None:
         """The producer ends the transaction, or is asked about it later."""

@@ -13,6 +13,8 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from pocketmq.store import layout
+
 from losing_disk import LosingDisk
 
 if TYPE_CHECKING:
@@ -79,13 +81,20 @@ class Machine:
         self.is_full = False
         """Whether the disk refuses new blocks (ENOSPC)."""
         self.slow_disk_seconds = 0.0
+        self.log_needs_seconds = 0.0
+        """How long the disk of the commit log needs at most; 0 if it is the one of all files."""
+        self.on_forced: Callable[[Path], None] | None = None
+        """Called with each file that was forced."""
         self.life: Life | None = None
         self.past: list[object] = []
         """What earlier lives have left in memory."""
 
-    def disk_seconds(self) -> float:
-        """How long the disk needs to force something."""
-        return 0.0005 + self.chance.random() ** 4 * (0.02 + self.slow_disk_seconds)
+    def disk_seconds(self, path: Path) -> float:
+        """How long the disk needs to force a file."""
+        seconds = 0.0005 + self.chance.random() ** 4 * (0.02 + self.slow_disk_seconds)
+        if self.log_needs_seconds and path.parent.name == layout.COMMIT_LOG:
+            seconds += self.chance.uniform(0.5, 1) * self.log_needs_seconds
+        return seconds
 
     @property
     def is_up(self) -> bool:
@@ -122,6 +131,8 @@ class SimulatedThread:
         self._timer: Any = None
         self._is_killed = False
         self.is_over = False
+        self.needs_others = False
+        """Whether it waits for what another thread of the machine does."""
         self._thread = threading.Thread(target=lambda: self._context.run(self._main), daemon=True)
         life.threads[self] = None
 
@@ -133,6 +144,9 @@ class SimulatedThread:
         """The machine waits, the world does not: all that the thread has to do takes no time."""
         while not self.is_over:
             self.step()
+            if self.needs_others:
+                for other in [one for one in self._life.threads if one is not self]:
+                    other.step()
 
     def _main(self) -> None:
         self._may_run.acquire()

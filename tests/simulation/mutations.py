@@ -11,11 +11,16 @@ from typing import Any
 from msgspec import structs
 from pocketmq.broker.cluster.durable_log import DurableLog
 from pocketmq.broker.cluster.replication_master import ReplicationMaster
+from pocketmq.broker.delayed import timer_delivery
 from pocketmq.broker.delayed.delay_levels import DelayLevels
+from pocketmq.broker.delayed.timer_delivery import TimerDelivery
 from pocketmq.broker.network.dispatch import BROKER
 from pocketmq.broker.pop import ack_handlers
+from pocketmq.broker.pop.ordered_pops import OrderedPops
 from pocketmq.broker.pulling.pull import Pull
+from pocketmq.broker.sending import recall_handlers, retry_handlers
 from pocketmq.broker.tables.delay_table import DelayTable
+from pocketmq.broker.transactions.ends import Ends
 from pocketmq.broker.transactions.transaction_check import TransactionCheck
 from pocketmq.client.delivery.send_back import SendBack
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
@@ -23,8 +28,8 @@ from pocketmq.grpc_endpoint.consuming.delivery import Delivery
 from pocketmq.grpc_endpoint.consuming.receipt_handle import ReceiptHandle
 from pocketmq.grpc_endpoint.consuming.renewal import Renewal
 from pocketmq.grpc_endpoint.producing import send_handlers, transaction_handlers
-from pocketmq.protocol.message.flags import TRANSACTION_COMMIT
-from pocketmq.protocol.requests.send import EndTransaction
+from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK
+from pocketmq.protocol.requests.send import EndTransaction, RecallMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.appending import Appending
 from pocketmq.store.durability.recovery import Recovery
@@ -137,6 +142,17 @@ def failed_message_is_not_sent_back() -> None:
     SendBack.send_back = sent  # type: ignore[method-assign]
 
 
+@mutation
+def dead_letter_is_lost() -> None:
+    retry_handlers.dlq_topic = lambda group: "%DLQ%nobody"
+
+
+@mutation
+def message_is_tried_once_more_than_allowed() -> None:
+    limit = retry_handlers._limit
+    retry_handlers._limit = lambda *arguments: limit(*arguments) + 1
+
+
 # -- later
 
 
@@ -168,14 +184,42 @@ def timer_is_saved_before_the_log() -> None:
 
 
 @mutation
+def recall_is_forgotten() -> None:
+    """Confirmed, and stored; but the message is delivered."""
+    TimerDelivery._recall = lambda *_: iter(())  # type: ignore[method-assign, assignment, return-value]
+
+
+@mutation
+def recall_answer_does_not_wait() -> None:
+    handler = BROKER.table[RecallMessage.code]
+
+    def at_once(*arguments: Any) -> Any:
+        answer, DurableLog.answer_when_durable = DurableLog.answer_when_durable, lambda *call: call[-1]  # type: ignore[method-assign]
+        try:
+            return handler.function(*arguments)
+        finally:
+            DurableLog.answer_when_durable = answer  # type: ignore[method-assign]
+
+    BROKER.table[RecallMessage.code] = structs.replace(handler, function=at_once)
+
+
+@mutation
+def recall_takes_other_messages() -> None:
+    """All that are due at the same moment."""
+    for module in (timer_delivery, recall_handlers):
+        module.deletion_key = lambda config, topic, unique_id: topic
+
+
+@mutation
 def rollback_commits() -> None:
-    handler = BROKER.table[EndTransaction.code]
-    end = handler.function
+    decide = Ends._decide
 
-    def commit(transactions: Any, request: Any, call: Any) -> Any:
-        return end(transactions, structs.replace(request, commit_or_rollback=TRANSACTION_COMMIT), call)
+    def commit(self: Ends, request: EndTransaction, *half: Any) -> Any:
+        if request.commit_or_rollback == TRANSACTION_ROLLBACK:
+            request = structs.replace(request, commit_or_rollback=TRANSACTION_COMMIT)
+        return decide(self, request, *half)
 
-    BROKER.table[EndTransaction.code] = structs.replace(handler, function=commit)
+    Ends._decide = commit  # type: ignore[method-assign]
 
 
 @mutation
@@ -206,6 +250,12 @@ def grpc_rollback_commits() -> None:
     verdicts = transaction_handlers._VERDICTS
     for verdict in verdicts:
         verdicts[verdict] = TRANSACTION_COMMIT
+
+
+@mutation
+def ordered_queue_stays_open() -> None:
+    """To others, while its messages are under way."""
+    OrderedPops.is_blocked = lambda self, *_: False  # type: ignore[method-assign]
 
 
 @mutation

@@ -155,8 +155,11 @@ class _Answers(queue.SimpleQueue[Any]):
         life = LIFE.get()
         assert life is not None
         while self.empty():
-            if SimulatedThread.current is not None:
-                SimulatedThread.current.pause(0.0001)
+            thread = SimulatedThread.current
+            if thread is not None:
+                thread.needs_others = True
+                thread.pause(0.0001)
+                thread.needs_others = False
             else:
                 for thread in list(life.threads):
                     thread.step()
@@ -187,12 +190,14 @@ def _sync(descriptor: int) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
     content = path.read_bytes()
     if SimulatedThread.current is not None:
-        SimulatedThread.current.pause(machine.disk_seconds())
+        SimulatedThread.current.pause(machine.disk_seconds(path))
     if machine.disk.broken:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
     if path.is_file():
         machine.disk.was_forced(path, content)
     World.trace(f"{machine.name} sync {path.name} {len(content)}", b"")
+    if machine.on_forced is not None:
+        machine.on_forced(path)
 
 
 def _force_directory(path: Path) -> None:

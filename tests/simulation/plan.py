@@ -57,6 +57,12 @@ class Plan(NamedTuple):
     def masters(self) -> tuple[str, ...]:
         return tuple(name for name in self.brokers if broker_name_of(name) == name)
 
+    @property
+    def grpc_slaves(self) -> tuple[str, ...]:
+        """Slaves with a gRPC port."""
+        has_port = "grpc at a slave" in self.uses
+        return tuple(name for name in self.brokers if has_port and name not in self.masters)
+
     def random(self, name: str) -> Random:
         return Random(f"{self.seed} {name}")
 
@@ -72,6 +78,10 @@ class Plan(NamedTuple):
 
 USES = ("ordered", "delayed", "transactions", "pop", "lite pull", "batches", "broadcast", "requests")
 """And "grpc", by brokers of the 5.x line."""
+LATER_USES = {"dead letters": 0.3, "recalls": 0.4, "grpc in order": 0.6, "grpc at a slave": 0.6}
+"""And how probable they are where they can be. They have a generator of their own: the plan of a seed keeps what
+it had before."""
+TIMER_FAULT = "power loss after a save of the timer"
 
 
 def broker_name_of(machine: str) -> str:
@@ -102,7 +112,27 @@ def plan_of(seed: int) -> Plan:
     )
     if plan.emulate == "5" and more.random() < 0.5:
         plan = plan._replace(uses=plan.uses | {"grpc"})
-    return plan._replace(events=tuple(sorted(_events(plan, chance))))
+    later = Random(f"{seed} later")
+    plan = plan._replace(uses=plan.uses | _later_uses(plan, later))
+    return plan._replace(events=tuple(sorted([*_events(plan, chance), *_timer_faults(plan, later)])))
+
+
+def _later_uses(plan: Plan, later: Random) -> set[str]:
+    uses = {use for use, share in LATER_USES.items() if later.random() < share}
+    if plan.emulate == "4":
+        uses.discard("recalls")
+    if "grpc" not in plan.uses:
+        uses.discard("grpc in order")
+    if "grpc" not in plan.uses or not plan.has_slave:
+        uses.discard("grpc at a slave")
+    return uses
+
+
+def _timer_faults(plan: Plan, later: Random) -> Iterator[Event]:
+    is_wanted = later.random() < 0.6
+    if plan.emulate == "5" and plan.uses & {"delayed", "recalls"} and is_wanted:
+        at = round(later.uniform(min(10, plan.seconds), plan.seconds - 5), 3)
+        yield Event(at, TIMER_FAULT, later.choice(plan.masters), round(later.uniform(5, 20), 3))
 
 
 def _events(plan: Plan, chance: Random) -> Iterator[Event]:

@@ -13,6 +13,9 @@ from simulation.machines import Life
 Named = tuple[str, str]
 """Group and key."""
 
+Place = tuple[str, str, int]
+"""Broker name, topic, queue."""
+
 
 class Held(NamedTuple):
     """A delivery that its client works on, and the server renews."""
@@ -20,6 +23,14 @@ class Held(NamedTuple):
     broker_name: str
     life: Life
     at: float
+
+
+class UnderWay(NamedTuple):
+    """A delivery of an ordered group: its queue is closed to others until then."""
+
+    life: Life
+    at: float
+    until: float
 
 
 class Acknowledged(NamedTuple):
@@ -38,6 +49,8 @@ class Receipts:
         self._now, self._violated = now, violated
         self._held: dict[Named, Held] = {}
         self._acknowledged: dict[Named, Acknowledged] = {}
+        self._under_way: defaultdict[tuple[str, Place], dict[int, UnderWay]] = defaultdict(dict)
+        """By group and queue, then by offset."""
         self._twice: set[Named] = set()
         self._disturbed_until: defaultdict[str, float] = defaultdict(lambda: -1.0)
         self._clock_changed_at: defaultdict[str, float] = defaultdict(lambda: -1.0)
@@ -63,6 +76,24 @@ class Receipts:
             self._violated(f"{group} got {key}, which is renewed for another client since {held.at:.3f} s")
         if renewed_for is not None and self._has_one_copy(named, broker_name, made_at):
             self._held[named] = Held(broker_name, renewed_for, asked_at)
+
+    def received_in_order(
+        self, group: str, place: Place, offsets: list[int], asked_at: float, seconds: float, life: Life
+    ) -> None:
+        """A client of an ordered group has got these messages of one queue, which are hidden for so long."""
+        others = self._under_way[group, place]
+        for offset, one in others.items():
+            is_closed = one.life.is_alive and self._now() < one.until
+            if is_closed and self._disturbed_until[place[0]] < one.at:
+                self._violated(
+                    f"{group} got {offsets} of {place} while {offset} is under way since {one.at:.3f} s"
+                )
+        others.clear()
+        others.update(dict.fromkeys(offsets, UnderWay(life, asked_at, asked_at + seconds)))
+
+    def ended_in_order(self, group: str, place: Place, offset: int) -> None:
+        """Its client has acknowledged a message of an ordered group, or given it back."""
+        self._under_way[group, place].pop(offset, None)
 
     def let_go(self, group: str, key: str) -> None:
         """Its client holds it no more."""

@@ -1,8 +1,13 @@
-"""The broker.conf of a broker: small files, short periods, and what the plan says."""
+"""The broker.conf of a broker: small files, short periods, and what the plan says. The groups that it finds."""
 
 from typing import Any
 
+import orjson
+from pocketmq.store import layout
+
 from simulation.grpc_consumer import RENEWED_MS
+from simulation.grpc_in_order import IN_ORDER
+from simulation.machines import Machine
 from simulation.plan import Plan, broker_name_of
 
 BROKER_PORT, HA_PORT = 10911, 10912
@@ -39,6 +44,8 @@ def settings_of(plan: Plan, name: str, ip: str, name_servers: str) -> dict[str, 
         "renewAheadTimeMillis": RENEWED_MS // 2,
         "renewSchedulePeriodMillis": 1_000,
     }
+    if "recalls" in plan.uses:
+        settings["recallMessageEnable"] = True
     if plan.has_record_crc:
         settings |= {"enabledAppendPropCRC": True, "forceVerifyPropCRC": True}
     if plan.emulate == "5" and "pop" in plan.uses:
@@ -46,3 +53,20 @@ def settings_of(plan: Plan, name: str, ip: str, name_servers: str) -> dict[str, 
     if plan.emulate == "5" and plan.has_slave and broker_name_of(name) == "b0":
         settings["inSyncReplicas"] = 2
     return settings
+
+
+def prepare_groups(machine: Machine) -> None:
+    """The groups that an administrator has made before the broker's first start; it makes others by itself."""
+    root, disk = machine.root, machine.disk
+    assert root is not None
+    assert disk is not None
+    path = root / layout.CONFIG / layout.GROUPS
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = {IN_ORDER: {"groupName": IN_ORDER, "consumeMessageOrderly": True}}
+    content = orjson.dumps({"subscriptionGroupTable": rows})
+    path.write_bytes(content)
+    disk.was_forced(path, content)
+    disk.force_directory(path.parent)
+    disk.force_directory(root)

@@ -14,12 +14,14 @@ from simulation import run
 from simulation.loop import SimulatedLoop
 from simulation.machines import Machine
 from simulation.mutations import MUTATIONS
-from simulation.plan import Plan, plan_of
+from simulation.plan import LATER_USES, TIMER_FAULT, Plan, plan_of
 from simulation.world import Outcome
 
 TESTS = Path(__file__).resolve().parent.parent
 GRPC_SEED = 2425
 """Two name servers, gRPC clients that give messages up, two faults."""
+LATER_SEED = 1820
+"""A slave with a gRPC port, gRPC in order, recalls, dead letters, two faults."""
 
 pytestmark = pytest.mark.skipif(
     not os.path.isdir("/proc/self/fd"), reason="finds files by descriptor through /proc"
@@ -37,7 +39,7 @@ def simulate(*words: str, hash_seed: str = "random") -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [2, 17, GRPC_SEED])
+@pytest.mark.parametrize("seed", [2, 17, GRPC_SEED, LATER_SEED])
 def test_the_same_seed_gives_the_same_trace(seed: int) -> None:
     """Seed 2 locks queues, 17 has disk errors, whose text has the folder's name."""
     first, second = (simulate("--seed", str(seed), hash_seed=one).splitlines()[-1] for one in "12")
@@ -56,6 +58,19 @@ def test_grpc_clients_and_two_name_servers_take_part() -> None:
     plan, printed = plan_of(GRPC_SEED), simulate("--seed", str(GRPC_SEED))
     assert plan.name_servers == ("n0", "n1")
     for counted in ("gRPC transactions", "held messages", "postponed messages", "messages given up"):
+        assert counted in printed
+
+
+def test_order_over_grpc_recalls_dead_letters_and_a_slave_take_part() -> None:
+    assert plan_of(LATER_SEED).uses >= set(LATER_USES)
+    printed = simulate("--seed", str(LATER_SEED))
+    for counted in (
+        "ordered messages given up",
+        "recalls",
+        "dead letters",
+        "receives at slaves",
+        TIMER_FAULT,
+    ):
         assert counted in printed
 
 

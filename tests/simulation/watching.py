@@ -4,11 +4,14 @@ import logging
 from pathlib import Path
 
 from pocketmq.broker.tables.offset_table import OffsetTable
+from pocketmq.protocol.message.properties import TIMER_DEL_UNIQKEY, UNIQ_KEY, decode_properties
 from pocketmq.protocol.message.record import Record, decode_record
+from pocketmq.protocol.message.topics import TIMER_TOPIC
 from pocketmq.store import MessageStore, StoreError
 from pocketmq.store.at_rest.check import check_store
 
 from simulation.books import InvariantError, Place, key_of
+from simulation.dead_letters import DEAD_LETTERS
 from simulation.machines import LIFE
 from simulation.patches import World
 from simulation.plan import broker_name_of
@@ -27,7 +30,7 @@ def records_of(broker_name: str, store: MessageStore) -> dict[Place, list[Record
     """What the queues of a master hold. Raises InvariantError where an entry has no record."""
     found: dict[Place, list[Record]] = {}
     for topic in store.topics_with_queues():
-        if not topic.startswith("t-"):
+        if not topic.startswith("t-") and topic != DEAD_LETTERS:
             continue
         for queue in store.queues_of(topic):
             place = broker_name, topic, queue.queue_id
@@ -49,6 +52,20 @@ def position_in_log(store: MessageStore, place: Place, offset: int, key: str) ->
         record = None if unit is None else store.read_record(unit[0], unit[1])
         if unit is not None and record is not None and key_of(decode_record(record)) == key:
             return unit[0]
+    return None
+
+
+def position_of_recall(store: MessageStore, message_id: str) -> int | None:
+    """Where in the log the newest recall of this message is; None if it is not visible yet."""
+    for queue in store.queues_of(TIMER_TOPIC):
+        for offset in range(queue.max_offset - 1, queue.min_offset - 1, -1):
+            entry = store.queue_unit(TIMER_TOPIC, queue.queue_id, offset)
+            data = None if entry is None else store.read_record(entry[0], entry[1])
+            if data is not None:
+                record = decode_record(data)
+                properties = decode_properties(record.properties)
+                if properties.get(UNIQ_KEY) == message_id and TIMER_DEL_UNIQKEY in properties:
+                    return record.position
     return None
 
 

@@ -31,21 +31,27 @@ from pocketmq.store import MessageStore, StoreError
 from pocketmq.testing.server.settings import broker_config
 
 from simulation.books import Books, InvariantError, Missing, Place
-from simulation.clients import DELAY_SECONDS, POP_INVISIBLE_MS, Clients
+from simulation.clients import Clients
+from simulation.faults import RESTART_SECONDS, Faults
 from simulation.loop import SimulatedLoop, StuckError
 from simulation.machines import Life, Machine
 from simulation.network import NEUTRAL, Network
 from simulation.patches import World, forget_instances
-from simulation.plan import Event, Plan
-from simulation.settings import settings_of
-from simulation.watching import Logs, damage_of, max_offsets, position_in_log, records_of
+from simulation.plan import Plan
+from simulation.settings import prepare_groups, settings_of
+from simulation.watching import (
+    Logs,
+    damage_of,
+    max_offsets,
+    position_in_log,
+    position_of_recall,
+    records_of,
+)
 
 NAME_SERVER_PORT, GRPC_PORT = 9876, 8081
 OTHER_BOOT = "1 another-boot 1"
 SETTLES_WITHIN_SECONDS = 900.0
-RESTART_SECONDS = 1.0
 TRACE_LINES_KEPT = 400
-SLOWEST_POP_MS = 2_000
 
 
 class Outcome(NamedTuple):
@@ -87,8 +93,10 @@ class Run:
         ips = {name: machine.ip for name, machine in self.machines.items()}
         self._name_servers = ";".join(f"{ips[name]}:{NAME_SERVER_PORT}" for name in plan.name_servers)
         grpc_servers = [(ips[name], GRPC_PORT) for name in plan.masters]
-        self.clients = Clients(plan, self.machines, self.books, self._name_servers, grpc_servers)
+        slaves = [(ips[name], GRPC_PORT) for name in plan.grpc_slaves]
+        self.clients = Clients(plan, self.machines, self.books, self._name_servers, grpc_servers, slaves)
         self.books.flushed, self.books.position_of = self._flushed, self._position_of
+        self.books.recall_position_of = self._recall_position_of
         World.books, World.opened, World.folder = self.books, self.opened, folder
         self.nodes: dict[str, Node] = {}
         self.endpoints: dict[str, Endpoint] = {}
@@ -98,12 +106,13 @@ class Run:
         """Those of masters whose power was lost since."""
         self._down: dict[str, float] = {}
         """Until when a machine stays down."""
-        self._unsafe: set[str] = set()
+        self.unsafe: set[str] = set()
         """Brokers whose disk was refused or delayed since their last start."""
         self._is_torn = False
         """Whether records of the slave may have properties that were not forced, which no CRC protects."""
         self.is_calm = False
         self.trace_all = False
+        self.faults = Faults(self)
 
     def trace(self, line: str, data: bytes = b"") -> None:
         text = f"{self.loop.now:.6f} {line}"
@@ -156,6 +165,8 @@ class Run:
         """The broker of a machine; it is started again as long as it cannot start."""
         machine = self.machines[name]
         assert machine.root is not None
+        if "grpc in order" in self.plan.uses:
+            prepare_groups(machine)
         settings = settings_of(self.plan, name, machine.ip, self._name_servers)
         config = broker_config(settings, conf=None, store=machine.root, is_temporary=False)
         config.store.memory_size_bytes = 1 << 30
@@ -171,7 +182,7 @@ class Run:
                     self.books.violated(f"{name} cannot start: {error}")
                 await asyncio.sleep(RESTART_SECONDS)
                 node = Node(config, None, host=machine.ip, clock=machine.clock, seed=seed)
-        if "grpc" in self.plan.uses and name in self.plan.masters:
+        if "grpc" in self.plan.uses and name in (*self.plan.masters, *self.plan.grpc_slaves):
             endpoint = Endpoint(node, port=GRPC_PORT)
             await endpoint.start()
             self.endpoints[name] = endpoint
@@ -203,7 +214,7 @@ class Run:
         else:
             self.start(machine, self.clients.work_of(name))
 
-    def _end_life(
+    def end_life(
         self, name: str, seconds: float, *, loses_power: bool = False, is_stopped: bool = False
     ) -> None:
         machine = self.machines[name]
@@ -221,7 +232,7 @@ class Run:
             node._broker.store._lock.release()
         machine.past += [node, self.endpoints.pop(name, None)]
         if not is_stopped:
-            self.books.died(name, was_unsafe=name in self._unsafe)
+            self.books.died(name, was_unsafe=name in self.unsafe)
         self.books.receipts.disturbed(name, seconds)
         if machine.disk is not None:
             self._disk_without(name, loses_power=loses_power)
@@ -241,74 +252,15 @@ class Run:
         machine.disk.moved(root)
         if loses_power and root.exists():
             if name in self.plan.masters:
-                self.books.power_lost(name, was_unsafe=name in self._unsafe)
+                self.books.power_lost(name, was_unsafe=name in self.unsafe)
                 self._offsets[name] = self._ended_at.get(name, {}) | self._offsets.get(name, {})
             machine.disk.lose_power()
             self._is_torn = self._is_torn or (name == "b0-1" and not self.plan.has_record_crc)
             if (root / "abort").exists() and len((root / "abort").read_text().split()) == 3:
                 (root / "abort").write_text(OTHER_BOOT)
-        self._unsafe.discard(name)
+        self.unsafe.discard(name)
 
-    # -- faults
-
-    def _happen(self, event: Event) -> None:
-        self.trace(str(event))
-        self.books.counts[event.kind] += 1
-        name, machine = event.target, self.machines[event.target]
-        after = self.loop.call_later
-        match event.kind:
-            case "power loss":
-                self._end_life(name, event.seconds, loses_power=True)
-            case "kill" | "kill client":
-                self._end_life(name, event.seconds)
-            case "stop":
-                self.loop.create_task(self._stop(name, event.seconds))
-            case "cut":
-                self.network.cut(name)
-            case "partition":
-                self.network.block(name, event.other)
-                after(event.seconds, self.network.unblock)
-            case "slow network":
-                self.network.slow_seconds = 0.5
-                after(event.seconds, setattr, self.network, "slow_seconds", 0.0)
-            case "full disk":
-                machine.is_full = True
-                self.books.receipts.disturbed(name, event.seconds)
-                after(event.seconds, setattr, machine, "is_full", False)
-            case "broken disk" if machine.disk is not None:
-                machine.disk.broken = True
-                self.books.receipts.disturbed(name, event.seconds)
-                self._unsafe.add(name)
-                after(event.seconds, self._repair, machine)
-            case "slow disk":
-                machine.slow_disk_seconds = 3.0
-                self._unsafe.add(name)
-                after(event.seconds, setattr, machine, "slow_disk_seconds", 0.0)
-            case "clock forward":
-                machine.clock.skew_ms += int(event.seconds * 1000)
-                self.books.hurried_seconds += event.seconds
-                self._compare_clocks(name)
-            case "clock back":
-                machine.clock.skew_ms -= int(event.seconds * 1000)
-                # A message that seems to wait longer than its level's delay is delivered at once, as officially. A gRPC
-                # client says by its own clock when it is due.
-                self.books.hurried_seconds += max(*DELAY_SECONDS.values(), event.seconds)
-                self._compare_clocks(name)
-
-    def _compare_clocks(self, changed: str) -> None:
-        self.books.receipts.clock_changed(changed)
-        skews = [machine.clock.skew_ms for machine in self.machines.values()]
-        if max(skews) - min(skews) > POP_INVISIBLE_MS - SLOWEST_POP_MS:
-            self.books.pops_expire = True
-
-    def _repair(self, machine: Machine) -> None:
-        """Its program has seen the disk fail, and must be started again."""
-        assert machine.disk is not None
-        if machine.disk.broken:  # not yet at the end of all faults
-            machine.disk.broken = False
-            self._end_life(machine.name, RESTART_SECONDS)
-
-    async def _stop(self, name: str, seconds: float) -> None:
+    async def stop(self, name: str, seconds: float) -> None:
         """Stop a broker as an administrator does, and start it again."""
         machine, node = self.machines[name], self.nodes.pop(name, None)
         if node is None or machine.life is None:
@@ -319,8 +271,8 @@ class Run:
         stopping = self.loop.create_task(self._stop_node(name, node), context=life.context.copy())
         await asyncio.wait([stopping], timeout=60)
         if life.is_alive:
-            is_stopped = stopping.done() and name not in self._unsafe and not machine.is_full
-            self._end_life(name, seconds, is_stopped=is_stopped)
+            is_stopped = stopping.done() and name not in self.unsafe and not machine.is_full
+            self.end_life(name, seconds, is_stopped=is_stopped)
 
     async def _stop_node(self, name: str, node: Node) -> None:
         endpoint = self.endpoints.pop(name, None)
@@ -329,14 +281,8 @@ class Run:
         await node.stop()
 
     def _make_calm(self) -> None:
-        """No faults from now on."""
         self.is_calm = True
-        self.network.unblock()
-        self.network.slow_seconds = 0.0
-        for machine in self.machines.values():
-            machine.is_full, machine.slow_disk_seconds = False, 0.0
-            if machine.disk is not None and machine.disk.broken:
-                self._repair(machine)
+        self.faults.make_calm()
         self._down.clear()
         for name in self.machines:
             self._start_again(name)
@@ -347,7 +293,7 @@ class Run:
         for number, name in enumerate(self.machines):
             self.loop.call_later(0.1 * number, self._start_again, name, context=NEUTRAL)
         for event in self.plan.events:
-            self.loop.call_at(event.at, self._happen, event, context=NEUTRAL)
+            self.loop.call_at(event.at, self.faults.happen, event, context=NEUTRAL)
         await asyncio.sleep(self.plan.seconds)
         self._make_calm()
         self.clients.is_ending = True
@@ -355,6 +301,7 @@ class Run:
         records = self._records()
         self.books.check_stored(records)
         self.clients.check_once()
+        self.clients.check_dead_letters(records)
         self._check_copy()
         await self.clients.stop()
         for name in reversed(self.plan.brokers):
@@ -394,6 +341,13 @@ class Run:
     def _position_of(self, place: Place, offset: int, key: str) -> int | None:
         node = self.nodes.get(place[0])
         return None if node is None else position_in_log(node.broker.store, place, offset, key)
+
+    def _recall_position_of(self, broker_name: str, message_id: str) -> int | None:
+        """A broker whose disk is slow confirms a recall after a time, as officially."""
+        node = self.nodes.get(broker_name)
+        if node is None or broker_name in self.unsafe or self.plan.flush == "ASYNC_FLUSH":
+            return 0
+        return position_of_recall(node.broker.store, message_id)
 
     def _uncopied(self) -> str:
         if not self.plan.has_slave or self.books.has_diverged:
