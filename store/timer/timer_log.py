@@ -6,7 +6,7 @@
      4  previous      8   position of the unit enqueued before for the same moment; -1: none
     12  magic         4   1; +2: stored again before its time (roll); +4: deletes another timed message
     16  enqueued at   8   ms, a multiple of the precision
-    24  delay         4   ms from there to the moment of delivery
+    24  delay         4   ms from there to the moment of delivery; negative if the message was late
     28  position      8   of the message in the commit log
     36  message size  4
     40  topic hash    4   Java hash of the message's real topic

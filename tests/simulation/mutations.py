@@ -24,6 +24,7 @@ from pocketmq.broker.transactions.ends import Ends
 from pocketmq.broker.transactions.transaction_check import TransactionCheck
 from pocketmq.client.delivery.send_back import SendBack
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
+from pocketmq.grpc_endpoint.consuming import receive_handlers
 from pocketmq.grpc_endpoint.consuming.delivery import Delivery
 from pocketmq.grpc_endpoint.consuming.receipt_handle import ReceiptHandle
 from pocketmq.grpc_endpoint.consuming.renewal import Renewal
@@ -256,6 +257,11 @@ def grpc_rollback_commits() -> None:
 def ordered_queue_stays_open() -> None:
     """To others, while its messages are under way."""
     OrderedPops.is_blocked = lambda self, *_: False  # type: ignore[method-assign]
+
+
+@mutation
+def slave_delivers_to_grpc_clients() -> None:
+    receive_handlers.check_readable = lambda *_: None
 
 
 @mutation
