@@ -87,14 +87,6 @@ def written(name: str, text: bytes) -> Damage:
     return damage
 
 
-def made_a_file(name: str) -> Damage:
-    def damage(store: Path) -> None:
-        shutil.rmtree(store / name)
-        (store / name).write_bytes(b"x")
-
-    return damage
-
-
 def made_a_folder(name: str) -> Damage:
     def damage(store: Path) -> None:
         (store / name).unlink()
@@ -110,12 +102,6 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "short_queue_file": (cut("consumequeue/T/0/0*", 100), "is 100 bytes long; the configured size is 2000"),
     "stranger_in_the_log": (written("commitlog/notes.txt", b"x"), "notes.txt does not belong here"),
-    "commitlog_is_a_file": (made_a_file("commitlog"), "commitlog is not a directory"),
-    "consumequeue_is_a_file": (made_a_file("consumequeue"), "consumequeue is not a directory"),
-    "index_is_a_file": (made_a_file("index"), "index is not a directory"),
-    "config_is_a_file": (made_a_file("config"), "config is not a directory"),
-    "checkpoint_is_a_folder": (made_a_folder("checkpoint"), "checkpoint is a directory"),
-    "lock_is_a_folder": (made_a_folder("lock"), "lock is a directory"),
     "topics_are_a_folder": (made_a_folder("config/topics.json"), "topics.json: Is a directory"),
     **{
         f"{name} {text!r}": (written(f"{name}.json", text), "is damaged and has no backup")

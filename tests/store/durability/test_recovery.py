@@ -63,17 +63,6 @@ def test_units_that_one_queue_lost_are_searched_for_before_the_end_of_the_log(
     assert_whole(open_store(), bodies, 20)
 
 
-def test_killed_process_loses_nothing(open_store, put, bodies, crash):
-    store = open_store()
-    fill(store, put, 100)
-    crash(store)
-    store = open_store()
-    assert not store.recovery_report.clean
-    assert_whole(store, bodies, 100)
-    fill(store, put, 20, start=100)
-    assert_whole(store, bodies, 120)
-
-
 def test_start_after_a_kill_dispatches_only_what_queues_or_index_lack(open_store, put, bodies, crash, root):
     """The page cache survives the process, so the unfinished index file is kept; it may not survive a power loss."""
     store = open_store(max_index_num=1000)
