@@ -8,7 +8,6 @@ import pytest
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.pipeline.errors import (
-    OptionError,
     PipelineError,
     SourceUnreachable,
 )
@@ -18,22 +17,6 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from pipeline.brokers.reading import options, read
 from reader_account import KEYS, only_reader
-
-
-def test_an_unreachable_name_server_is_an_error_after_the_retries() -> None:
-    with (
-        BrokerClient("127.0.0.1:1").closing() as client,
-        pytest.raises(SourceUnreachable, match="given up after 200 ms"),
-    ):
-        client.queues("T", 200)
-
-
-def test_a_topic_that_does_not_exist_is_named(rocketmq: RocketMQ) -> None:
-    with (
-        BrokerClient(rocketmq.namesrv_addr).closing() as client,
-        pytest.raises(OptionError, match="no-such-topic"),
-    ):
-        client.queues("no-such-topic", 500)
 
 
 def test_a_broker_with_access_control_is_read_with_keys_over_tls_and_not_without(tmp_path: Path) -> None:

@@ -21,18 +21,6 @@ from pipeline.jobs.reports import rows
 from pipeline.tables.stores import COUNT, message, write_store
 
 
-def test_the_last_message_of_each_key_of_a_topic(engine: Any, rocketmq: RocketMQ) -> None:
-    topic = rocketmq.topic("prices", queues=2)
-    for number in range(12):
-        tag = "deleted" if number == 10 else ""
-        rocketmq.send(topic, f"{number}", tags=tag, keys="abc"[number % 3], queue_id=number % 3 % 2)
-    source = MessageInput(namesrv_addr=rocketmq.namesrv_addr, topics=topic)
-    found = rows(latest.build(engine, source, deleted_by="deleted"), "latest")
-    assert [(row["key"], row["body"], row["versions"]) for row in found] == [("a", b"9", 4), ("c", b"11", 4)]
-    kept = rows(latest.build(engine, source), "latest")
-    assert [row["key"] for row in kept] == ["a", "b", "c"]
-
-
 def test_a_key_may_be_any_expression(engine: Any, store: Path) -> None:
     report = latest.build(engine, MessageInput(store=str(store)), by="properties['TAGS']")
     assert [(row["topic"], row["key"]) for row in rows(report, "latest")] == [

@@ -37,17 +37,10 @@ def run(*words: str) -> Result:
 # -- stats
 
 
-def test_statistics_count_messages_and_bytes(engine: Any, store: Path) -> None:
+def test_statistics_have_rates_shares_and_the_commonest_keys(engine: Any, store: Path) -> None:
     report = stats.build(engine, MessageInput(store=str(store)), keys=2)
     topics = {row["topic"]: row for row in rows(report, "topics")}
-    assert topics["Orders"]["messages"] == COUNT - COUNT // 10
-    assert topics["Bills"]["messages"] == COUNT // 10
-    log_bytes = engine.sql("select sum(storeSize) as n from messages").rows()[0]["n"]
-    assert sum(row["bytes"] for row in topics.values()) == log_bytes
     assert round(topics["Orders"]["messagesPerSecond"], 2) == 0.03
-    minutes = rows(report, "minutes")
-    assert sum(row["messages"] for row in minutes) == COUNT
-    assert max(row["messages"] for row in minutes) == 2
     queues = [row for row in rows(report, "queues") if row["topic"] == "Bills"]
     assert [(row["queueId"], row["shareOfTopic"]) for row in queues] == [(0, 0.5), (2, 0.5)]
     assert [row["messages"] for row in rows(report, "keys")] == [1, 1]
