@@ -183,14 +183,6 @@ def test_what_no_queue_knows_yet_is_read_from_the_log(tmp_path: Path) -> None:
     assert numbers(open_store(root, columns="msgId", topics="Bills"))[-1] == COUNT - 10
 
 
-def test_stores_of_several_brokers_are_one_table(store: Path) -> None:
-    rows = open_store({"broker-a": str(store), "broker-b": str(store)}, columns=["brokerName"]).read_all()
-    assert rows.column("brokerName").value_counts().to_pylist() == [
-        {"values": "broker-a", "counts": COUNT},
-        {"values": "broker-b", "counts": COUNT},
-    ]
-
-
 def test_small_tables_of_a_store(store: Path) -> None:
     units = open_store(store, table="consumequeue", topics="Bills", filters=[("queueId", "=", 2)]).read_all()
     assert units.column("queueOffset").to_pylist() == list(range(COUNT // 20))
