@@ -86,5 +86,6 @@ def test_keys_of_mqadmins_file_are_used(
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "tools.yml").write_text("accessKey: root\nsecretKey: secret12\n")
     monkeypatch.setenv("ROCKETMQ_HOME", str(tmp_path))
-    result = run(server, COMMANDS[0], "--tls")
-    assert result.exit_code == 0, result.output
+    for words in ((*COMMANDS[0], "--tls"), ("admin", "--tls", "brokerStatus", "-c", "DefaultCluster")):
+        result = run(server, words)
+        assert result.exit_code == 0, result.output

@@ -141,16 +141,6 @@ def test_a_closed_standard_stream_does_not_matter(tmp_path: Path, closed: str) -
         assert process.wait(END_SECONDS) == 0
 
 
-def test_store_is_opened_again_after_a_kill(tmp_path: Path) -> None:
-    with serving(*FREE_PORTS, "--store", "s", folder=tmp_path) as process:
-        first_line(process)
-        process.kill()
-        process.wait(END_SECONDS)
-    with serving(*FREE_PORTS, "--store", "s", folder=tmp_path) as process:
-        first_line(process)
-        assert end(process)[0] == 0
-
-
 def test_ephemeral_store_is_removed_at_exit(tmp_path: Path) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()

@@ -4,9 +4,6 @@ One fake is the name server and all brokers: a test sets its answer to each requ
 """
 
 import asyncio
-import base64
-import hmac
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -89,24 +86,6 @@ async def test_a_cluster_is_listed_with_its_stopped_broker() -> None:
     assert result.exit_code == 0, result.output
     assert GONE in result.stdout
     assert "cannot connect" in result.stderr
-
-
-async def test_requests_of_the_command_line_are_signed_with_the_keys_of_mqadmin(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "tools.yml").write_text("accessKey: admin\nsecretKey: secret\n")
-    monkeypatch.setenv("ROCKETMQ_HOME", str(tmp_path))
-    fields: list[dict[str, str]] = []
-
-    def remember(asked: Command) -> Answer:
-        fields.append(asked.fields or {})
-        return b"{}"
-
-    async with fake({GetAllTopicListFromNameServer.code: remember}) as address:
-        await asyncio.to_thread(CliRunner().invoke, main, ["admin", "topicList", "-n", address])
-    expected = base64.b64encode(hmac.digest(b"secret", b"admin", "sha1")).decode()
-    assert fields == [{"AccessKey": "admin", "Signature": expected}]
 
 
 async def test_users_and_acls_are_changed_at_every_broker_of_a_cluster() -> None:
