@@ -166,7 +166,8 @@ def heartbeat(clients: Clients, request: HeartbeatRequest, call: RpcCall) -> Hea
     if settings is None:
         raise RpcRefused(Code.UNRECOGNIZED_CLIENT_TYPE, _UNKNOWN)
     if settings.HasField("publishing"):
-        register_producer(clients.membership, clients.registered(call), _topics(settings))
+        topics = [topic.name for topic in settings.publishing.topics]
+        register_producer(clients.membership, clients.registered(call), topics)
     else:
         _check_consumer(settings)
         group = checked_group(request.group)
@@ -191,10 +192,6 @@ def notify_client_termination(
     if peer is not None:
         clients.forget(peer)
     return NotifyClientTerminationResponse(status=OK)
-
-
-def _topics(settings: Settings) -> list[str]:
-    return [topic.name for topic in settings.publishing.topics]
 
 
 def _check_consumer(settings: Settings) -> None:

@@ -63,7 +63,8 @@ class MessageDeframer:
         while len(buffer) - at >= PREFIX_BYTES:
             compressed, size = PREFIX.unpack_from(buffer, at)
             if size > self._most:
-                raise self._too_long(size)
+                text = f"gRPC message exceeds maximum size {self._most}: {size}"
+                raise MessageRefused(RESOURCE_EXHAUSTED, text)
             stop = at + PREFIX_BYTES + size
             if stop > len(buffer):
                 break
@@ -94,6 +95,3 @@ class MessageDeframer:
         if not inflater.eof:
             raise MessageRefused(INTERNAL, "the compressed message ends too early")
         return plain
-
-    def _too_long(self, size: int) -> MessageRefused:
-        return MessageRefused(RESOURCE_EXHAUSTED, f"gRPC message exceeds maximum size {self._most}: {size}")

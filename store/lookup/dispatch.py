@@ -75,7 +75,7 @@ class Dispatcher:
         self._index = index
         self.on_arrivals: OnArrivals | None = None
         """Set once recovery is over: messages stored before are not announced."""
-        self.is_awaited: IsAwaited = is_awaited or _always
+        self.is_awaited: IsAwaited = is_awaited or (lambda topic, queue_id: True)
         self._has_light_queues = config.has_light_queues
         self.delays_ms = tuple(parse_delay_levels(config.message_delay_level).values())
         """Of the levels from 1 on."""
@@ -175,7 +175,3 @@ class Dispatcher:
             queue = self._queues.get_or_create(name, 0)
             queue.append(position, size, code, offset)
             queue.next_offset = max(queue.next_offset, queue.max_offset)
-
-
-def _always(topic: str, queue_id: int) -> bool:
-    return True

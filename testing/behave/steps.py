@@ -116,27 +116,13 @@ def _filled(value: Any) -> Any:
     return value.replace("{topic}", TOPIC).replace("{group}", GROUP)
 
 
-def _sent(stage: Stage) -> int:
-    return len({one.message for one in sends_of(stage.requests()) if one.is_stored})
-
-
-def _delivered(stage: Stage) -> int:
-    return len({one.message_id for one in stage.cluster.ledger.deliveries()})
-
-
-def _joined(stage: Stage) -> int:
-    return len({one.client_id for one in stage.requests() if one.name in PULLS and one.topic == TOPIC})
-
-
-def _redelivered(stage: Stage) -> int:
-    return sum(one.is_retry for one in stage.cluster.ledger.deliveries())
-
-
 _COUNTS: Final[dict[str, Callable[[Stage], int]]] = {
-    "sent": _sent,
-    "delivered": _delivered,
-    "redelivered": _redelivered,
-    "joined": _joined,
+    "sent": lambda stage: len({one.message for one in sends_of(stage.requests()) if one.is_stored}),
+    "delivered": lambda stage: len({one.message_id for one in stage.cluster.ledger.deliveries()}),
+    "redelivered": lambda stage: sum(one.is_retry for one in stage.cluster.ledger.deliveries()),
+    "joined": lambda stage: len(
+        {one.client_id for one in stage.requests() if one.name in PULLS and one.topic == TOPIC}
+    ),
     "dead_letters": Stage.dead_letters,
     "hits": Stage.hits,
 }

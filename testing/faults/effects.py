@@ -197,7 +197,8 @@ class Alter(Effect):
         return ReadyReply.altered(former, reply, opaque)
 
     def as_json(self) -> dict[str, Any]:
-        words = {"fields": self._fields, "body": _readable(self._body), "opaque": self._opaque}
+        body = None if self._body is None else self._body.decode("utf-8", "backslashreplace")
+        words: dict[str, Any] = {"fields": self._fields, "body": body, "opaque": self._opaque}
         words["function"] = (
             None if self._function is None else getattr(self._function, "__name__", "a function")
         )
@@ -286,7 +287,3 @@ def _answer_of(outcome: object) -> Answer:
         body=wire_body(outcome.body) or None,
         fields=wire_fields(outcome.fields),
     )
-
-
-def _readable(body: bytes | None) -> str | None:
-    return None if body is None else body.decode("utf-8", "backslashreplace")

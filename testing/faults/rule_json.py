@@ -38,8 +38,8 @@ def add_rule(faults: Faults, words: object) -> AnyRule:
     for name in given:
         if name not in allowed:
             raise WrongValueError(f"{effect} has no {name!r}; allowed are {', '.join(allowed)}", allowed)
-    for name in _needed(effect):
-        if name not in given:
+    for name, one in _parameters(effect).items():
+        if one.default is inspect.Parameter.empty and name not in given:
             raise WrongValueError(f"{effect} needs {name}", [name])
     if "body_base64" in given:
         _read_body(given)
@@ -73,10 +73,6 @@ def _kind(kind: object) -> str:
     if str in kinds:
         return "json" if int in kinds else "text"
     return "bool" if bool in kinds else "number" if kinds & {int, float} else "json"
-
-
-def _needed(effect: str) -> list[str]:
-    return [name for name, one in _parameters(effect).items() if one.default is inspect.Parameter.empty]
 
 
 def _parameters(effect: str) -> dict[str, inspect.Parameter]:

@@ -4,6 +4,7 @@ The values of a request that the broker refuses may be anything: those give no f
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Final, cast
 
 from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody
@@ -103,10 +104,6 @@ def _acked(kept: LogEntry, fields: Mapping[str, str], *, is_returned: bool = Fal
     yield Acked(group, queue, int(fields["offset"]), kept, is_returned)
 
 
-def _returned(kept: LogEntry, fields: Mapping[str, str]) -> Iterator[Fact]:
-    return _acked(kept, fields, is_returned=True)
-
-
 def _batch_acked(kept: LogEntry, fields: Mapping[str, str]) -> Iterator[Fact]:
     body = cast(Command, kept.request).body
     for ack in BatchAckMessageRequestBody.decode(body).acks or ():
@@ -132,7 +129,7 @@ _READERS: Final[dict[int, Callable[[LogEntry, Mapping[str, str]], Iterator[Fact]
     UpdateConsumerOffset.code: _committed,
     AckMessage.code: _acked,
     BatchAckMessage.code: _batch_acked,
-    ChangeMessageInvisibleTime.code: _returned,
+    ChangeMessageInvisibleTime.code: partial(_acked, is_returned=True),
     ConsumerSendMsgBack.code: _sent_back,
 }
 

@@ -219,7 +219,8 @@ class LogWatcher(Watcher):
             self._last = None
 
     def received(self, connection: Watched, command: Command) -> bool:
-        if command.code in _REGISTRATION and self._is_own_registration(command):
+        is_registration = command.code in _REGISTRATION and self._broker is None
+        if is_registration and (command.fields or {}).get("brokerAddr") in self._log.own_brokers:
             self._of_brokers.add(connection)
             if connection in self._connections:
                 self._connections[connection].is_of_broker = True
@@ -287,9 +288,6 @@ class LogWatcher(Watcher):
         if self._last is not None and self._last.request is command:
             self._last = None
         self._unanswered.pop(id(command), None)
-
-    def _is_own_registration(self, command: Command) -> bool:
-        return self._broker is None and (command.fields or {}).get("brokerAddr") in self._log.own_brokers
 
 
 def _read_client_id(connection: LoggedConnection, command: Command) -> None:
