@@ -8,14 +8,13 @@ import math
 from base64 import b64encode
 from collections.abc import Callable, Iterable
 from enum import Enum
+from functools import cache
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any
 
 import msgspec
 
 from ..message.message_queue import MessageQueue
-
-_members: dict[type, tuple[tuple[str, str], ...]] = {}
 
 
 def dumps(
@@ -89,17 +88,10 @@ class _Writer:
             raise TypeError(f"no JSON form for {type(value).__name__}")
 
     def _struct(self, value: msgspec.Struct, newline: str) -> None:
-        kind = type(value)
-        members = _members.get(kind)
-        if members is None:
-            wire_names = zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True)
-            members = _members[kind] = tuple(
-                (f'"{name}":', attribute) for name, attribute in sorted(wire_names)
-            )
         self._members(
             [
                 (name, member)
-                for name, attribute in members
+                for name, attribute in _members_of(type(value))
                 if (member := getattr(value, attribute)) is not None
             ],
             newline,
@@ -152,6 +144,12 @@ class _Writer:
             writer.write(key, "")
             return "".join(writer.pieces) + ":"
         raise TypeError(f"no JSON key for {type(key).__name__}")
+
+
+@cache
+def _members_of(kind: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
+    wire_names = zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True)
+    return tuple((f'"{name}":', attribute) for name, attribute in sorted(wire_names))
 
 
 def _key_order(member: tuple[Any, Any]) -> tuple[str, Any]:

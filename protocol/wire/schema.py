@@ -155,8 +155,7 @@ def from_fields(cls: type[StructT], fields: dict[str, str] | None) -> StructT:
     """The object of a header's fields. Raises FieldError, naming class, key and text, for a bad or missing field."""
     if fields is None:
         fields = {}
-    flags = _flags.get(cls)
-    for wire in _flags_of(cls) if flags is None else flags:
+    for wire in _flags_of(cls):
         if fields.get(wire) in _MISREAD_FLAGS:
             return _from_fields_like_java(cls, fields)
     try:
@@ -185,29 +184,21 @@ _JAVA_INTEGER: Final = re.compile(r"[+-]?\d{1,19}")
 """What `Integer.parseInt` accepts: a plus, leading zeros, digits of any script."""
 _MISREAD_FLAGS: Final = ("1", "null")
 """Texts that Java reads as false and `convert` does not."""
-_flags: dict[type[msgspec.Struct], tuple[str, ...]] = {}
 
 
+@cache
 def _flags_of(cls: type[msgspec.Struct]) -> tuple[str, ...]:
     """Wire names of the class's booleans."""
-    flags = tuple(member.encode_name for member in msgspec.structs.fields(cls) if _is_flag(member.type))
-    _flags[cls] = flags
-    return flags
+    return tuple(member.encode_name for member in msgspec.structs.fields(cls) if _is_flag(member.type))
 
 
 def _is_flag(kind: object) -> bool:
     return kind is bool or bool in get_args(kind)
 
 
-_names: dict[type[msgspec.Struct], tuple[tuple[str, str], ...]] = {}
-
-
+@cache
 def _names_of(cls: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
-    names = _names.get(cls)
-    if names is None:
-        names = tuple(zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True))
-        _names[cls] = names
-    return names
+    return tuple(zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True))
 
 
 def _returned_by(cls: type[Any]) -> tuple[Any, bool]:
