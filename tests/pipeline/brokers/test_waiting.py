@@ -1,5 +1,6 @@
 """What is waited for is said within seconds, once, and ends in one clear line."""
 
+import os
 import subprocess
 import sys
 import time
@@ -88,7 +89,7 @@ def test_spans() -> None:
         ["latest", "--topics", "T"],
         ["replay", "--topics", "T", "--to", "U"],
         ["compare", "127.0.0.1:2", "--topics", "T"],
-        ["mirror", "--to-namesrv", "127.0.0.1:2", "--topics", "T"],
+        ["mirror", "--to-namesrv", "127.0.0.1:2", "--topics", "T", "--name", f"waiting-{os.getpid()}"],
         ["ingest", "--topics", "T", "--to", "/tmp/none", "--checkpoint", "/tmp/none"],
     ],
 )
