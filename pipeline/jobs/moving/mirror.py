@@ -11,7 +11,7 @@ import logging
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -86,8 +86,15 @@ class Mirror(msgspec.Struct, frozen=True, kw_only=True):
         return {name: f"{self.prefix}{name}" for name in names_in(self.topics)}
 
 
-def build(mirror: Mirror, ended: threading.Event, *, is_quiet: bool = True) -> Report:
-    """Copy until `ended` is set, or with `is_once` until everything is copied, and report how much.
+def build(
+    mirror: Mirror,
+    ended: threading.Event,
+    *,
+    is_quiet: bool = True,
+    while_copying: AbstractContextManager[None] | None = None,
+) -> Report:
+    """Copy until `ended` is set, or with `is_once` until everything is copied, and report how much. `while_copying` is
+    entered once both sides have answered.
 
     `PipelineError` if a mirror of this name copies one of the topics already: they share a position, and both would
     copy everything. One on this machine is known at once, and what it had locked when it was killed is its
@@ -98,10 +105,17 @@ def build(mirror: Mirror, ended: threading.Event, *, is_quiet: bool = True) -> R
         for topic in sorted(mirror.topic_names()):
             what = f"mirror {mirror.name} of {topic} from {mirror.namesrv_addr}"
             owner = stack.enter_context(only_one(what, what))
-        return _mirror(mirror, owner, ended, is_quiet=is_quiet)
+        return _mirror(mirror, owner, ended, while_copying or nullcontext(), is_quiet=is_quiet)
 
 
-def _mirror(mirror: Mirror, owner: str, ended: threading.Event, *, is_quiet: bool) -> Report:
+def _mirror(
+    mirror: Mirror,
+    owner: str,
+    ended: threading.Event,
+    while_copying: AbstractContextManager[None],
+    *,
+    is_quiet: bool,
+) -> Report:
     import pyarrow as pa
 
     from ..sql.arrow_frame import frame_of_rows
@@ -120,7 +134,8 @@ def _mirror(mirror: Mirror, owner: str, ended: threading.Event, *, is_quiet: boo
     )
     try:
         mirroring.queues.find(mirror.topic_names())
-        moved = _run(mirroring, mirror, ended, is_quiet=is_quiet)
+        with while_copying:
+            moved = _run(mirroring, mirror, ended, is_quiet=is_quiet)
         waiting = mirroring.waiting()
     finally:
         mirroring.close()
@@ -220,7 +235,6 @@ def main(to_access_key: str | None, to_secret_key: str | None, **options: Any) -
         mirror = Mirror(**fields, target_access=target_access)
         mirror.check()
         ended = threading.Event()
-        with ended_by_signals(ended):
-            return build(mirror, ended, is_quiet=outputs.is_quiet)
+        return build(mirror, ended, is_quiet=outputs.is_quiet, while_copying=ended_by_signals(ended))
 
     run_without_engine("mirror", copy, **options)

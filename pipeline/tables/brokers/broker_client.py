@@ -9,7 +9,7 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 
 from pocketmq.client.access import NO_ACCESS_KEYS, Access
@@ -94,8 +94,16 @@ class BrokerClient:
         """Each route with the second at which it was received."""
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        """Run a coroutine to its end on this client's loop."""
-        return self._loop.run_until_complete(work)
+        """Run a coroutine to its end on this client's loop. Ctrl-C cancels it, and is raised once it has ended."""
+        task = self._loop.create_task(work)
+        try:
+            return self._loop.run_until_complete(task)
+        except BaseException:
+            if not task.done():
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    self._loop.run_until_complete(task)
+            raise
 
     def close(self) -> None:
         """Close the connections. The next request opens them again."""

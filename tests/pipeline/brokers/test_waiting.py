@@ -1,6 +1,7 @@
 """What is waited for is said within seconds, once, and ends in one clear line."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -104,7 +105,9 @@ def test_each_job_says_what_it_waits_for(words: list[str]) -> None:
         assert process.stderr is not None
         line = process.stderr.readline()
         seconds = time.monotonic() - begun
-        process.terminate()
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert (rest, process.returncode) == ("", 130), "Ctrl-C ends the wait"
     assert line.startswith(
         "pocketmq: the name server 127.0.0.1:1 does not answer: cannot connect to 127.0.0.1:1"
     )
