@@ -30,7 +30,7 @@ class DurableLog:
         self.is_awaited = store.flush_disk_type == "SYNC_FLUSH" or store.broker_role == "SYNC_MASTER"
         """Whether answers may have to wait for the disk or for slaves."""
         self.waiting = 0
-        """Pops, acks and changed invisible times that are stored and wait."""
+        """Pops, acks, changed invisible times, messages sent back and recalls that are stored and wait."""
         self._waiting_bytes = 0
         self._config = state.config
         self._store = state.store

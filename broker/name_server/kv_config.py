@@ -6,16 +6,20 @@ the official form. Mirrors `KVConfigManager`; only the event loop's thread touch
     {"configTable":{"ORDER_TOPIC_CONFIG":{"orders":"broker-a:4;broker-b:4"}}}
 """
 
+import logging
 from pathlib import Path
 from typing import Final
 
 from msgspec import field
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store import StoreError
 
 from ..errors import Refusal
 from ..state.table_saver import TableSaver
 from ..tables.json_table import JsonTable
+
+_log = logging.getLogger("pocketmq.name_server")
 
 ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
 """Namespace of ordered topics: topic -> `broker:queues;broker:queues`."""
@@ -78,6 +82,14 @@ class KvConfig(JsonTable):
         """Wait until the changes made so far are on disk. Raises `Refusal` if they cannot be written."""
         if self._has_file:
             await self._files.wait_until_saved(self)
+
+    def close(self) -> None:
+        """Write what was changed while the thread that writes was busy."""
+        try:
+            if self._has_file:
+                self.persist()
+        except StoreError as error:
+            _log.error("%s", error)
 
     def _save(self) -> None:
         if self._has_file:

@@ -66,6 +66,7 @@ class NameServer:
         for task in self._notices:
             task.cancel()
         self.files.stop()
+        self.kv.close()
         self._server = None
 
     def connection_closed(self, connection: Peer) -> None:

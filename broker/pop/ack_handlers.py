@@ -58,7 +58,6 @@ def acknowledge(popping: Popping, topic: str, group: str, receipt: Receipt, peer
     """Acknowledge the message of a whole receipt; `topic` holds it. The caller stores the ack, perhaps with others, by
     `revive_log.put_acks`; `None` if there is nothing to store. Raises `Refusal`."""
     queue_id, offset = receipt.queue_id, receipt.offset
-    popping.durable_log.check_room()
     _check_place(popping, topic, queue_id, offset, peer)
     pop = _pop_of(topic, group, queue_id, receipt)
     return (pop, offset) if _acknowledge(popping, pop, (offset,), peer) else None
@@ -101,6 +100,7 @@ def change_message_invisible_time(
     popping: Popping, request: ChangeMessageInvisibleTime, call: Call
 ) -> Answer | Held:
     """Hide a message for a new invisible time, which starts now."""
+    popping.durable_log.check_room()
     reply = hide_message(popping, request, call.connection.peer)
     answer = Answer(reply=reply)
     if reply is None or reply.revive_qid == ORDERED_REVIVE_QUEUE:
@@ -113,7 +113,6 @@ def hide_message(
 ) -> ChangeMessageInvisibleTimeReply | None:
     """Hide a message for a new invisible time; `None` if it is consumed in order already. Raises `Refusal`."""
     topic, queue_id, offset = request.topic, request.queue_id, request.offset
-    popping.durable_log.check_room()
     _check_topic_and_queue(popping, topic, queue_id, peer)
     if not popping.store.min_offset(topic, queue_id) <= offset < popping.store.max_offset(topic, queue_id):
         raise Refusal(ResponseCode.NO_MESSAGE, "")

@@ -19,6 +19,7 @@ import msgspec
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.topics import RETRY_PREFIX
 from pocketmq.protocol.requests.pop import Notification, PopMessage
+from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import Clock
 
 from ..config.broker_config import BrokerConfig
@@ -305,6 +306,8 @@ class PopWaiters:
             result = waiter.attempt()
         except Refusal as error:
             result = Answer(code=error.code, remark=error.remark)
+            if error.code == ResponseCode.SYSTEM_BUSY and not self._is_stopped:
+                self.wake(*waiter.key)  # the message is there: the others are to ask again, too
         if isinstance(result, Answer):
             waiter.call.answer(result)
 

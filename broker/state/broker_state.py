@@ -106,6 +106,7 @@ class BrokerState:
             call_soon=loop.call_soon_threadsafe,
             flush_in_background=writes_in_background,
         )
+        self.offsets.file.before_replace = self._force_log
         self.retention = Retention(config.store, self.store, clock)
         self.statistics = Statistics(config, clock, self.store, self.topics, self.groups)
         ip = pack_host(config.broker_ip1, 0)[:-4]
@@ -135,10 +136,6 @@ class BrokerState:
         """Write the tables and close the store, if it is open."""
         if self.is_open:
             self.is_open = False
-            try:
-                self.store.force_log(self.store.log_end)
-            except (OSError, StoreError) as error:
-                _log.error("the offsets may be ahead of the log on disk: %s", error)
             persist(self.own_tables)
             self.store.close()
 
@@ -152,7 +149,11 @@ class BrokerState:
         config, retention = self.config, self.retention
         sample = self.statistics.sample
         yield Periodic("statistics", SAMPLE_SECONDS, sample, next_due=lambda: None, samples_gaps=True)
-        yield Periodic("offsets", lambda: config.flush_consumer_offset_interval / 1000, self._save_offsets)
+        yield Periodic(
+            "offsets",
+            lambda: config.flush_consumer_offset_interval / 1000,
+            lambda: self.tables.save(self.offsets),
+        )
         yield Periodic(
             "delays",
             lambda: config.store.flush_delay_offset_interval / 1000,
@@ -166,13 +167,10 @@ class BrokerState:
             also_in_real_time=True,
         )
 
-    def _save_offsets(self) -> None:
-        """After the log: a pop moves the offset, and only its checkpoint in the log brings the messages again. A power
-        loss must not keep the offset alone."""
-        if self.offsets.dirty:
-            end = self.store.log_end
-            self.tables.write("the log", lambda: self.store.force_log(end))
-        self.tables.save(self.offsets)
+    def _force_log(self) -> None:
+        """Before new offsets take the place of the former ones: a pop moves the offset, and only its checkpoint, which
+        was appended before, brings the messages again. A power loss must not keep the offset alone."""
+        self.store.force_log(self.store.log_end)
 
     def _topics_changed(self) -> None:
         self._on_topics_changed()

@@ -28,7 +28,7 @@ RETRY_SECONDS: Final = 5.0
 REST_SECONDS: Final = 0.0001
 """After each piece of a text, so that the event loop gets the interpreter: `sleep(0)` would often take it back."""
 
-UNSAVED_REMARK: Final = "the change holds until the broker stops, and is written once the disk accepts it"
+UNSAVED_REMARK: Final = "the change holds until the server stops, and is written once the disk accepts it"
 
 Callback = Callable[[], None]
 OnSaved = Callable[[bool], None]

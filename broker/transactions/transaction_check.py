@@ -193,23 +193,25 @@ class TransactionCheck:
         op_begin = self._position(OP_HALF_TOPIC, queue_id, state.store.consume_queue(OP_HALF_TOPIC, queue_id))
         ops = OpQueue(state, queue_id, op_begin, half_begin)
         offset, slice_start = half_begin, perf_counter()
-        while offset < queue.max_offset and state.clock.now_ms() - start_ms <= LONGEST_ROUND_MS:
-            if perf_counter() - slice_start > SLICE_SECONDS:  # a message may have 4 MiB
-                await asyncio.sleep(0)
-                slice_start = perf_counter()
-            if ops.pass_over(offset) or self._half_messages.is_ended(queue_id, offset):
-                offset += 1
-            elif ops.read_more(32):
-                continue
-            elif self._check_one(queue, offset, start_ms, ops):
-                offset += 1
-            else:
-                break
+        try:
+            while offset < queue.max_offset and state.clock.now_ms() - start_ms <= LONGEST_ROUND_MS:
+                if perf_counter() - slice_start > SLICE_SECONDS:  # a message may have 4 MiB
+                    await asyncio.sleep(0)
+                    slice_start = perf_counter()
+                if ops.pass_over(offset) or self._half_messages.is_ended(queue_id, offset):
+                    offset += 1
+                elif ops.read_more(32):
+                    continue
+                elif self._check_one(queue, offset, start_ms, ops):
+                    offset += 1
+                else:
+                    break
+        finally:
+            self._say_given_up(queue_id)
         for ended in ops.ended_earlier:
             self._ended_behind[queue_id, ended] = None
         while len(self._ended_behind) > MAX_ENDED_BEHIND:
             del self._ended_behind[next(iter(self._ended_behind))]
-        self._say_given_up(queue_id)
         for key in [key for key in self._sent_ms if key[0] == queue_id and key[1] < offset]:
             del self._sent_ms[key]
         if offset != half_begin:

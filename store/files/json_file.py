@@ -44,6 +44,8 @@ class JsonFile:
     def __init__(self, path: Path, *, mode: int | None = None) -> None:
         self.path = path
         self._mode = mode
+        self.before_replace: Callable[[], None] | None = None
+        """Called by `save` when the new text is on disk, before it takes the place of the former one."""
         self.backup_path = path.with_name(path.name + layout.BACKUP_ENDING)
 
     def load(self, decode: Callable[[bytes], _Content]) -> _Content | None:
@@ -79,7 +81,8 @@ class JsonFile:
         """Replace X by this text, or by these pieces; returns when it is on disk. May run in any thread, one call at a
         time.
 
-        Raises OSError or DiskFailedError; X or X.bak then still holds the former content.
+        Raises OSError or DiskFailedError, or what `before_replace` raises; X or X.bak then still holds the former
+        content.
         """
         disk.make_directory(self.path.parent)
         temporary = self.path.with_name(self.path.name + ".tmp")
@@ -88,6 +91,8 @@ class JsonFile:
             file.writelines((content,) if isinstance(content, bytes) else content)
             file.flush()
             disk.force_file(file.fileno(), temporary)
+        if self.before_replace is not None:
+            self.before_replace()
         try:
             # An empty X (a torn first write of another program) must not push out a good backup.
             if self.path.stat().st_size:

@@ -41,7 +41,7 @@ IsAwaited = Callable[[str, int], bool]
 """(topic, queue id)"""
 
 _LONGEST_CACHED: Final = 128
-"""Longer tags are rare: 10,000 of 32 KB would take 320 MB."""
+"""Longer tags and topics are rare: 10,000 of 32 KB would take 320 MB."""
 _code_of_short_tags = lru_cache(10_000)(tags_code)
 
 
@@ -52,10 +52,13 @@ def code_of_tags(tags: str | None) -> int:
     return _code_of_short_tags(tags) if len(tags) <= _LONGEST_CACHED else tags_code(tags)
 
 
-@lru_cache(10_000)
 def topic_of(topic_bytes: bytes) -> str:
     """The topic of a record; never raises."""
-    return topic_bytes.decode("utf-8", "replace")
+    decode = _short_topic if len(topic_bytes) <= _LONGEST_CACHED else bytes.decode
+    return decode(topic_bytes, "utf-8", "replace")
+
+
+_short_topic = lru_cache(10_000)(bytes.decode)
 
 
 class Dispatcher:

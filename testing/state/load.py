@@ -230,7 +230,10 @@ async def apply_load(node: Node, load: Load) -> None:
     """Make what the load names. Raises `LoadError` if the broker refuses something. On the node's loop."""
     broker = node.broker
     for config in load.topics:
-        broker.topics.update(config)
+        try:
+            broker.topics.update(config)
+        except Refusal as refusal:
+            raise LoadError(f"load: topic {config.name}: {refusal}") from refusal
     for group in load.groups:
         broker.groups.update(SubscriptionGroupConfig(group_name=group))
         broker.topics.create_if_absent(retry_topic_config(group))

@@ -249,3 +249,22 @@ async def test_a_long_registration_is_read_in_slices(name_server: RunningNameSer
     assert name_server.state.routes.topics[names[-1]]["b"].write_queue_nums == 7
     with pytest.raises(Refusal, match="BodyError"):
         await connection.call(BROKER, body[:-1], timeout_seconds=20)
+
+
+async def test_a_setting_put_while_the_file_is_written_is_written_at_the_stop(
+    name_server: RunningNameServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save, is_stopping = JsonFile.save, threading.Event()
+
+    def slow(file: JsonFile, content: Iterable[bytes]) -> None:
+        assert is_stopping.wait(10)
+        save(file, content)
+
+    monkeypatch.setattr(JsonFile, "save", slow)
+    state = name_server.state
+    for key in ("a", "b"):
+        state.kv.put("n", key, "v")
+    threading.Timer(0.05, is_stopping.set).start()
+    state.stop()
+    stored = json.loads(Path(name_server.config.kv_config_path).read_bytes())
+    assert stored["configTable"]["n"] == {"a": "v", "b": "v"}

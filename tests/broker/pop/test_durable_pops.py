@@ -3,7 +3,7 @@
 A pop moves the offset of its group; only its checkpoint in the log brings the messages again.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -14,6 +14,7 @@ from pocketmq.broker.network.dispatch import HELD
 from pocketmq.protocol.bodies.pop import BatchAck
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.pop import BatchAckMessage
+from pocketmq.store import StoreError
 
 from broker.pop.pops import a_change, a_pop, an_ack, body_of
 from broker_fakes import (
@@ -135,20 +136,56 @@ async def test_no_offset_is_saved_before_the_log_is_forced(
     broker.topics.update(TopicConfig(topic_name="orders", read_queue_nums=1, write_queue_nums=1))
     store_message(broker, "orders", 0, b"m0")
     assert (await ask(broker, a_pop())).code == 0
-    store, save, seen = broker.store, broker.offsets.file.save, list[tuple[int, bytes]]()
+    store, path = broker.store, broker.offsets.file.path
+    force, seen = broker.offsets.file.before_replace, list[tuple[bytes, int]]()
+    assert force is not None
 
-    def saved(pieces: Iterable[bytes]) -> None:
-        text = b"".join(pieces)
-        seen.append((store.flushed_position, text))
-        save(text)
+    def forced() -> None:
+        store_message(broker, "orders", 0, b"stored while the text was made")
+        force()
+        seen.append((path.with_name(path.name + ".tmp").read_bytes(), store.flushed_position))
 
-    monkeypatch.setattr(broker.offsets.file, "save", saved)
-    end = store.log_end
-    assert store.flushed_position < end
+    monkeypatch.setattr(broker.offsets.file, "before_replace", forced)
+    assert store.flushed_position < store.log_end
     if saves == "at the end":
         broker.close()
     else:
         next(one for one in broker.state.periodic() if one.name == "offsets").action()
-    ((forced, text),) = seen
-    assert forced == end
+    ((text, position),) = seen
+    assert position == store.log_end
     assert orjson.loads(text)["offsetTable"] == {"orders@g": {"0": 1}}
+    assert path.read_bytes() == text
+
+
+async def test_offsets_are_not_saved_if_the_log_cannot_be_forced(
+    broker_maker: MakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = broker_maker()
+    broker.offsets.commit("orders", "g", 0, 1)
+
+    def fail() -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(broker.offsets.file, "before_replace", fail)
+        with pytest.raises(StoreError, match="Input/output error"):
+            broker.offsets.persist()
+    assert not broker.offsets.file.path.exists()
+    assert broker.offsets.persist()
+
+
+async def test_held_pops_are_refused_together_if_there_is_no_room(syncing: Broker) -> None:
+    await after_the_flush(syncing, a_pop())
+    connection = FakeConnection()
+    for _ in range(2):
+        assert (
+            await send(
+                syncing, a_pop(poll_time=60_000, born_time=syncing.clock.now_ms()), connection=connection
+            )
+            is HELD
+        )
+    syncing.cluster.durable_log.waiting = 100_000
+    store_message(syncing, "orders", 0, b"new")
+    syncing.store.flush_pass()
+    await turns()
+    assert [as_asked(answer).code for answer in connection.late_answers] == [2, 2]

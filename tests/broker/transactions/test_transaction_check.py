@@ -1,6 +1,7 @@
 """Rounds of the transaction check on a virtual clock. Official 4.9.7 and 5.5.0 brokers gave the expected results."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pocketmq.broker.broker import Broker
@@ -248,3 +249,24 @@ async def test_many_transactions_are_checked_in_turns(broker: Broker) -> None:
     await check_later(broker, 10_000)
     assert broker.offsets.offsets(HALF_TOPIC, CHECK_GROUP) == {0: 450}
     assert broker.offsets.offsets(OP_HALF_TOPIC, CHECK_GROUP) == {0: 1}
+
+
+async def test_a_round_that_fails_says_what_it_gave_up(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        await send_half(broker)
+    check = broker.transactions.check
+    check_one, seen = check._check_one, list[int]()
+
+    def fail_second(queue: Any, offset: int, *rest: Any) -> bool:
+        seen.append(offset)
+        if offset == 1:
+            raise OSError("the disk is gone")
+        return check_one(queue, offset, *rest)
+
+    monkeypatch.setattr(check, "_check_one", fail_second)
+    with pytest.raises(OSError, match="the disk is gone"):
+        await check_later(broker, 73 * HOUR_MS)
+    ((said),) = [record.message for record in caplog.records if "gave up" in record.message]
+    assert (seen, said.partition(":")[0]) == ([0, 1], "gave up 1 half messages of queue 0, the first at 0")

@@ -266,3 +266,19 @@ def test_the_delay_after_the_last_renewal_is_the_groups(
     policy: GroupRetryPolicy, times: int, expected_ms: int
 ) -> None:
     assert retry_delay_ms(policy, times) == expected_ms
+
+
+async def test_what_is_refused_while_too_many_answers_wait_for_the_disk_keeps_its_renewal(
+    consumers: Consumers,
+) -> None:
+    durable_log = consumers.consuming.durable_log
+    (handle,) = consumers.receive(batch_size=1).handles
+    durable_log.waiting = 100_000
+    consumers.pass_time(300)  # the server's own renewals wait for nothing
+    busy = Code.TOO_MANY_REQUESTS, "[OVERLOAD]system busy, start flow control for a while"
+    refused = consumers.ack(("id-m0", handle)), consumers.change("id-m0", handle, 60)
+    assert [asked.status for asked in (*refused, consumers.give_up("id-m0", handle))] == [busy] * 3
+    assert durable_log.waiting == 100_000
+    durable_log.waiting = 0
+    assert consumers.ack(("id-m0", handle)).status == (Code.OK, "OK")
+    assert len(consumers.consuming.renewal) == 0

@@ -112,3 +112,8 @@ def test_a_server_begins_with_what_functions_of_rocketmq_make() -> None:
         assert [message.text for message in mq.messages("orders")] == ["one"]
         server.load(lambda mq: mq.send("orders", "two"))
         assert [message.text for message in mq.messages("orders")] == ["one", "two"]
+
+
+def test_an_attribute_that_the_broker_refuses_is_one_line(mq: RocketMQ) -> None:
+    with pytest.raises(LoadError, match=r"^load: topic orders: value is not in set: \[.*FIFO"):
+        mq.load({"topics": {"orders": {"queues": 1, "attributes": {"message.type": "FOO"}}}})
