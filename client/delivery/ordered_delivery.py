@@ -171,11 +171,12 @@ class OrderedDelivery:
             if process_queue.dropped:
                 return None
             status = await self._invoker.invoke(messages, context, self._settings.consume_timeout * 60_000)
-        return await self._settle(messages, process_queue, status, context)
+        return await self._settle(messages, queue, process_queue, status, context)
 
     async def _settle(
         self,
         messages: list[MessageExt],
+        queue: MessageQueue,
         process_queue: ProcessQueue,
         status: ListenerStatus,
         context: ConsumeOrderlyContext,
@@ -197,16 +198,18 @@ class OrderedDelivery:
             process_queue.rollback()
             return later_ms
         if offset >= 0 and not process_queue.dropped:
-            self._context.offsets.update(context.message_queue, offset)
+            self._context.offsets.update(queue, offset)
         return None
 
     async def _count_tries(self, messages: list[MessageExt]) -> bool:
         """Count a try of each message that will be delivered again; whether there are any. One without tries left is
         not, if it can be sent to the dead letters."""
         limit = ordered_reconsume_limit(self._settings.max_reconsume_times)
-        pauses = False
-        for message in messages:
-            if message.reconsume_times < limit or not await self.send_back.send_to_dead_letters(message):
-                message.reconsume_times += 1
-                pauses = True
-        return pauses
+        again = [
+            message
+            for message in messages
+            if message.reconsume_times < limit or not await self.send_back.send_to_dead_letters(message)
+        ]
+        for message in again:
+            message.reconsume_times += 1
+        return bool(again)

@@ -31,7 +31,7 @@ def read_paths(options: Mapping[str, Any]) -> tuple[dict[str, str] | None, dict[
     (text,) = named.values()
     try:
         paths = msgspec.json.decode(text, type=dict[str, str])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeEncodeError):
         paths = {}
     if not paths or not all(paths.values()):
         raise OptionError("option paths", f"must be JSON such as {_EXAMPLE}, got {text:.100}")

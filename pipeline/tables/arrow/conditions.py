@@ -72,7 +72,8 @@ def _expression(schema: Any, filters: Any) -> Any:
         raise OptionError(
             "filters", f": {_reason(str(error))}; the columns are {', '.join(schema.names)}"
         ) from error
-    return None if not columns_in(filters, schema.names) and _is_true(filters) else filters
+    is_constant = not columns_in(filters, schema.names) and "FieldPath(" not in str(filters)
+    return None if is_constant and _is_true(filters) else filters
 
 
 def _is_true(constant: Any) -> bool:

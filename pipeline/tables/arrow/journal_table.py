@@ -15,7 +15,7 @@ from ..files.locations import is_url
 from ..files.remote_files import location_of
 from ..records.columns import JOURNAL_COLUMNS, arrow_schema
 from .conditions import columns_in
-from .tasks import TaskTable, chosen, joined
+from .tasks import Task, TaskTable, chosen
 
 
 class JournalTask(msgspec.Struct, frozen=True):
@@ -40,11 +40,14 @@ class JournalTask(msgspec.Struct, frozen=True):
 
 def journal_table(paths: Sequence[str]) -> TaskTable:
     """The files of one or several journals. Planning raises `PathError` for a path without a journal."""
-    schema = arrow_schema(JOURNAL_COLUMNS)
-    return joined([TaskTable(schema, functools.partial(_tasks_of, path)) for path in paths])
+    return TaskTable(arrow_schema(JOURNAL_COLUMNS), functools.partial(_tasks_of_all, paths))
 
 
-def _tasks_of(path: str, condition: Any) -> list[JournalTask]:
+def _tasks_of_all(paths: Sequence[str], condition: Any) -> list[Task]:
+    return [task for path in paths for task in _tasks_of(path)]
+
+
+def _tasks_of(path: str) -> list[JournalTask]:
     if not is_url(path):
         return [JournalTask(str(file)) for file in journal_files(Path(path))]
     location = location_of(path)

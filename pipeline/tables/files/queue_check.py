@@ -11,6 +11,7 @@ queue that is missing may be one that such a topic has not used since, or lost: 
 topic have a status of their own, and `jobs/answers/audit.py` decides.
 """
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -43,8 +44,9 @@ class QueueFiles:
         self._files: dict[tuple[str, int], UnitFiles] = {}
         self._firsts: dict[tuple[str, int], tuple[int, int] | None] = {}
         self._begins: dict[str, int] = {}
+        self.has_topic = functools.cache(self._has_topic)
 
-    def has_topic(self, topic: str) -> bool:
+    def _has_topic(self, topic: str) -> bool:
         """Whether the topic has a folder of queues. A damaged record may hold any text as its topic."""
         is_plain_name = topic not in ("", ".", "..") and "/" not in topic and "\0" not in topic
         return is_plain_name and (self._root / topic).is_dir()

@@ -47,7 +47,7 @@ async def test_results_have_the_same_effect_as_in_java(asked: str, recorded: str
     for message, times in zip(batch, tries.split(","), strict=True):
         message.reconsume_times = int(times)
     context = ConsumeOrderlyContext(QUEUE, auto_commit=auto_commit == "true")
-    pause_ms = await bench.delivery._settle(batch, queue, Status(status), context)
+    pause_ms = await bench.delivery._settle(batch, context.message_queue, queue, Status(status), context)
     sent = ",".join(map(str, bench.sent))
     stored = f"update {bench.read(QUEUE)} overwrite" if bench.of_topic() else ""
     cached, taken = (",".join(map(str, sorted(part))) for part in (queue._cached, queue._taken))

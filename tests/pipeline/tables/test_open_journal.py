@@ -38,3 +38,7 @@ def test_a_journal_is_a_dataset_too(journal: Path) -> None:
 def test_a_folder_without_a_journal_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="is not a journal"):
         open_journal(tmp_path)
+
+
+def test_no_journal_is_an_empty_table() -> None:
+    assert open_journal([]).read_all().num_rows == 0

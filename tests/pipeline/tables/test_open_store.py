@@ -134,6 +134,13 @@ def test_a_condition_without_columns_is_for_all_rows(store: Path, constant: bool
     assert found == (every if constant else 0)
 
 
+def test_a_column_may_be_named_by_its_number(store: Path) -> None:
+    every = open_store(store, table="consumequeue").read_all()
+    for condition in (pc.field(0) == "Bills", pc.field(3) > 5, pc.field(3).cast("string") == "0"):
+        found = open_store(store, table="consumequeue", filters=condition).read_all()
+        assert found.equals(every.filter(condition))
+
+
 def test_files_and_splits_outside_the_times_are_not_read(store: Path) -> None:
     every, hour = tasks(store), tasks(store, since=BEGIN_MS, until=BEGIN_MS + 3_600_000)
     assert len(every) > 5
