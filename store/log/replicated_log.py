@@ -4,11 +4,20 @@ A part is bytes, not records: it begins and ends anywhere within one log file, f
 are the same byte for byte. The slave builds its own queues and index from the records that are complete. Official
 methods: getCommitLogData, appendToCommitLog. Not here: the bytes on the wire
 (`protocol/wire/ha_stream.py`), connections and waiting (`broker/replication_*.py`).
+
+A record whose end is not copied yet has no size in the slave's file: its first four bytes are written last. The CRC of
+a record is that of its body, so recovery after a kill would take one without the rest of its properties for a whole
+one, and go on copying behind it.
 Owner: the event-loop thread.
 """
 
+from typing import Final
+
 from ..errors import StoreError
+from ..files.mapped_file import MappedFile
 from .commit_log import CommitLog
+
+SIZE_BYTES: Final = 4
 
 
 class DivergedError(StoreError):
@@ -20,6 +29,10 @@ class ReplicatedLog:
 
     def __init__(self, log: CommitLog) -> None:
         self._log = log
+        self._begin = -1
+        """Where the record begins that is not whole yet, or the next one; -1 before the first append."""
+        self._size = b""
+        """What came of its size, at most four bytes: they are not in the file."""
 
     # The master's side
 
@@ -71,5 +84,39 @@ class ReplicatedLog:
                 f"mappedFileSizeCommitLog={log.file_bytes} here is not the master's"
             )
         file.reserve(file.written + len(data))
-        file.memory[file.written : file.written + len(data)] = data
+        self._write(file, position, data)
         file.written += len(data)
+
+    def _write(self, file: MappedFile, position: int, data: memoryview) -> None:
+        if self._begin < 0:
+            self._begin = position
+        memory, base, came = file.memory, file.base, position - self._begin
+        if came >= SIZE_BYTES:
+            rest = int.from_bytes(self._size) - came
+            memory[position - base : position - base + len(data[:rest])] = data[:rest]
+            if len(data) < rest:
+                return
+            memory[self._begin - base : self._begin - base + SIZE_BYTES] = self._size
+            self._begin, data = position + rest, data[rest:]
+        elif came:
+            data = memoryview(self._size + data)
+        at = self._begin - base
+        whole = _whole_records(data, file.size - at)
+        tail = data[whole:]
+        memory[at : at + whole] = data[:whole]
+        memory[at + whole + SIZE_BYTES : at + len(data)] = tail[SIZE_BYTES:]
+        self._begin, self._size = self._begin + whole, bytes(tail[:SIZE_BYTES])
+
+
+def _whole_records(data: memoryview, room: int) -> int:
+    """How many bytes the records take that are whole; all bytes if there is anything but records. `room`: to the end of
+    the file."""
+    at = 0
+    while len(data) - at >= SIZE_BYTES:
+        size = int.from_bytes(data[at : at + SIZE_BYTES])
+        if not SIZE_BYTES < size <= room - at:
+            return len(data)
+        if at + size > len(data):
+            break
+        at += size
+    return at

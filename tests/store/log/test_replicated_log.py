@@ -11,6 +11,8 @@ from pocketmq.store.errors import DiskFailedError
 from pocketmq.store.log.replicated_log import DivergedError
 from pocketmq.store.message_store import DISPATCH_AT_ONCE
 
+from store_batches import leave_as_killed
+
 from ..conftest import OpenStore, new_message
 
 LOG_FILE_BYTES = 4096
@@ -116,6 +118,42 @@ def test_a_slave_stopped_within_a_record_continues_at_its_start(
     copy(master, reopened)
     assert log_bytes(reopened) == log_bytes(master)
     assert bodies(reopened) == bodies(master)
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_a_slave_that_ends_anywhere_in_a_record_copies_it_anew(
+    master: MessageStore, open_store: OpenStore, tmp_path: Path, is_killed: bool
+) -> None:
+    """The CRC of a record is that of its body: one without the rest of its properties looks whole."""
+    for number in range(2):
+        master.append(new_message(body=b"%d" % number * 30, KEYS="k" * 20, TAGS="paid"))
+    end = master.replication.end
+    part = master.replication.read(0, end)
+    assert part is not None
+    for cut in range(end // 2 + 1, end + 1):
+        folder = tmp_path / f"slave-{cut}"
+        slave = open_store(folder, broker_role="SLAVE")
+        slave.append_copied(0, part[: cut - 2])
+        slave.append_copied(cut - 2, part[cut - 2 : cut])
+        assert slave.replication.end == cut
+        if is_killed:
+            leave_as_killed(slave)
+        else:
+            slave.close()
+        reopened = open_store(folder, broker_role="SLAVE")
+        assert reopened.replication.end == (end if cut == end else end // 2)
+        copy(master, reopened)
+        assert log_bytes(reopened) == log_bytes(master)
+        assert bodies(reopened) == bodies(master)
+        reopened.close()
+
+
+def test_what_is_no_record_is_copied_as_it_is(slave: MessageStore) -> None:
+    """What a master has skipped to the end of its file."""
+    garbage = bytes(range(256)) * (LOG_FILE_BYTES // 256)
+    for at in range(0, LOG_FILE_BYTES, 100):
+        slave.append_copied(at, memoryview(garbage)[at : at + 100])
+    assert log_bytes(slave) == {f"{0:020}": garbage}
 
 
 def test_an_empty_slave_gets_the_newest_file_only(master: MessageStore, slave: MessageStore) -> None:
