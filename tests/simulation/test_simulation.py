@@ -18,7 +18,7 @@ from simulation.plan import LATER_USES, TIMER_FAULT, Plan, plan_of
 from simulation.world import Outcome
 
 TESTS = Path(__file__).resolve().parent.parent
-GRPC_SEED = 2425
+GRPC_SEED = 2462
 """Two name servers, gRPC clients that give messages up, two faults."""
 LATER_SEED = 1820
 """A slave with a gRPC port, gRPC in order, recalls, dead letters, two faults."""
@@ -57,7 +57,7 @@ def test_grpc_clients_and_two_name_servers_take_part() -> None:
     """Every way in which gRPC clients treat a message is in the run."""
     plan, printed = plan_of(GRPC_SEED), simulate("--seed", str(GRPC_SEED))
     assert plan.name_servers == ("n0", "n1")
-    for counted in ("gRPC transactions", "held messages", "postponed messages", "messages given up"):
+    for counted in ("'gRPC transactions'", "'held messages'", "'postponed messages'", "'messages given up'"):
         assert counted in printed
 
 
