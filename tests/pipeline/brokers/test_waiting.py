@@ -80,6 +80,11 @@ def test_spans() -> None:
     assert [span(ms) for ms in (200, 1000, 30_000, 2_500)] == ["200 ms", "1 s", "30 s", "2.5 s"]
 
 
+def hear_ctrl_c() -> None:
+    """Shells start what runs in the background deaf to it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
@@ -101,7 +106,9 @@ def test_each_job_says_what_it_waits_for(words: list[str]) -> None:
     address = [NOBODY] if name == "compare" else ["-n", NOBODY]
     command = [sys.executable, "-m", "pocketmq.cli", "pipeline", name, *address, *others]
     begun = time.monotonic()
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, preexec_fn=hear_ctrl_c
+    ) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
         seconds = time.monotonic() - begun
