@@ -1,4 +1,4 @@
-"""What blocks the event loop of a broker: pops, revival, expiry, reports, many members, topics, offsets, what waits.
+"""What blocks the event loop of a broker: pops, revival, expiry, reports, many members, topics and offsets.
 
     python -m bench.broker_stalls [--only pops,storm] [--folder DIR]
 
@@ -7,32 +7,29 @@ late it is, and each turn of the loop is measured as in `stalls.py`. The goal: 9
 """
 
 import asyncio
-import contextlib
-import itertools
 import multiprocessing
 import selectors
 import socket
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from pocketmq.broker.membership.consumer_groups import Client
 from pocketmq.broker.node import Node
 from pocketmq.broker.process import freeze_start_objects, grow_descriptor_table, raise_file_limit
-from pocketmq.protocol.bodies.client import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
+from pocketmq.protocol.bodies.client import ConsumerData, HeartbeatData, SubscriptionData
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.membership import HeartBeat
 from pocketmq.protocol.requests.pop import PopMessage
 from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
 from pocketmq.protocol.wire.command import Command
-from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.frame import encode_frame
 from pocketmq.protocol.wire.schema import Request, to_fields
 from pocketmq.store import NewMessage
 
 from . import frame
-from .scale_bench import TOPIC, frame_of, pull, send
 from .stalls import TurnMeter, watched
 
 PERIOD_SECONDS = 0.005
@@ -42,10 +39,6 @@ TOPICS = 100_000
 GROUPS = 100_000
 QUEUES = 8
 SILENT_CLIENTS = 20_000
-TIMED_MESSAGES = 1_000_000
-HALF_MESSAGES = 100_000
-HELD_PULLS = 100_000
-QUEUES_OF_PULLS = 10_000
 
 
 # -- the clients, in a process of their own
@@ -115,41 +108,6 @@ def create_topics(address: tuple[str, int]) -> None:
                 order=False,
             )
             assert ask(peer, request).code == 0
-
-
-def wait_for_all(address: tuple[str, int]) -> None:
-    """Store timed and half messages, hold pulls, then end some of these until this process is ended."""
-    producer = ProducerData(group_name="producers")
-    heartbeat = HeartbeatData(client_id="waiting", producer_data_set=[producer])
-    greeting, cutter = frame_of(HeartBeat(), heartbeat.encode()), FrameCutter()
-    with contextlib.ExitStack() as sockets:
-        sending = sockets.enter_context(socket.create_connection(address))
-        feed(
-            sending,
-            cutter,
-            (send(TIMER_DELAY_SEC=str(60 + number % 1000)) for number in range(TIMED_MESSAGES)),
-        )
-        born_ms = int(time.time() * 1000)
-        halves = (send(born_ms=born_ms, TRAN_MSG="true", PGROUP="producers") for _ in range(HALF_MESSAGES))
-        feed(sending, cutter, halves)
-        feed(sending, cutter, [greeting])
-        pulling = sockets.enter_context(socket.create_connection(address))
-        for number in range(HELD_PULLS):
-            topic, queue_id = divmod(number, QUEUES_OF_PULLS)
-            pulling.sendall(pull(f"held-{topic}", queue_id, 0, holds=True))
-        for queue_id in range(QUEUES_OF_PULLS):
-            feed(sending, cutter, [send("held-0", queue_id), *([] if queue_id % 1000 else [greeting])])
-            time.sleep(0.005)
-
-
-def feed(peer: socket.socket, cutter: FrameCutter, frames: Iterable[bytes]) -> None:
-    """Send requests in parts, and read as many replies; checks of transactions are not answered."""
-    rest = iter(frames)
-    while part := list(itertools.islice(rest, 1000)):
-        peer.sendall(b"".join(part))
-        replies = 0
-        while replies < len(part):
-            replies += sum(command.is_reply for command in cutter.feed(peer.recv(1 << 16)))
 
 
 async def clients(node: Node, work: Callable[[tuple[str, int]], None]) -> None:
@@ -234,26 +192,8 @@ async def reports(node: Node, turns: TurnMeter) -> None:
         await clients(node, ask_reports)
 
 
-async def waiting(node: Node, turns: TurnMeter) -> None:
-    broker = node.broker
-    for name in (TOPIC, *(f"held-{number}" for number in range(HELD_PULLS // QUEUES_OF_PULLS))):
-        queues = QUEUES_OF_PULLS if name != TOPIC else 8
-        broker.topics.update(TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues))
-    host, _, port = node.bound_address.rpartition(":")
-    process = multiprocessing.get_context("spawn").Process(target=wait_for_all, args=((host, int(port)),))
-    process.start()
-    await until(lambda: len(broker.pulling.waiters) >= HELD_PULLS)
-    freeze_start_objects()
-    broker.config.transaction_check_interval = 15_000
-    what = f"{TIMED_MESSAGES:,} timed and {HALF_MESSAGES:,} half messages, {HELD_PULLS:,} held pulls"
-    async with watched(what, turns, PERIOD_SECONDS):
-        await asyncio.sleep(60)
-    process.terminate()
-    process.join()
-
-
 ROWS: dict[str, Callable[[Node, TurnMeter], Awaitable[None]]] = {
-    each.__name__: each for each in (pops, expiry, reports, storm, topics, offsets, waiting)
+    each.__name__: each for each in (pops, expiry, reports, storm, topics, offsets)
 }
 
 
