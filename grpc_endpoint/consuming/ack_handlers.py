@@ -36,7 +36,6 @@ _SUCCESS_TEXT: Final = "0"
 def ack_message(consuming: Consuming, request: AckMessageRequest, call: RpcCall) -> Deferred:
     """Each entry is acknowledged by itself, and has a status of its own."""
     topic, group = consuming.checked_names(call, request)
-    consuming.durable_log.check_room()
     entries = request.entries[:]
     if not entries:
         raise RpcRefused(Code.INTERNAL_SERVER_ERROR, "ack message result is empty")
@@ -69,7 +68,6 @@ def change_invisible_duration(
 ) -> Deferred:
     """Hide a message for a new time, which starts now. The reply has the handle to acknowledge it with."""
     topic, group = consuming.checked_names(call, request)
-    consuming.durable_log.check_room()
     invisible_ms = ms_of(request.invisible_duration)
     check_invisible_time(invisible_ms, 0, consuming.config.max_invisible_time_mills)
     delivered = consuming.take(call, group, topic, request)
@@ -90,7 +88,6 @@ def forward_message_to_dead_letter_queue(
 ) -> ForwardMessageToDeadLetterQueueResponse | Deferred:
     """Copy the message to the dead letters of its group, and acknowledge it. Its handle may have expired."""
     topic, group = consuming.checked_names(call, request)
-    consuming.durable_log.check_room()
     delivered = consuming.take(call, group, topic, request)
     if delivered.handle.position < 0:
         raise RpcRefused(Code.INVALID_RECEIPT_HANDLE, f"{PROXY}commit log offset is empty")

@@ -130,9 +130,12 @@ class Consuming:
             self.broker.popping.when_rewound.remove(self.renewal.forget)
 
     def checked_names(self, call: RpcCall, request: Any) -> tuple[str, str]:
-        """Topic and group of a request that may be made. Raises `RpcRefused`."""
+        """Topic and group of a request that may be made: its answer waits for the disk, and nothing has changed yet.
+        Raises `RpcRefused`, or `Refusal` while too many answers wait."""
         self.clients.check(call, request)
-        return checked_topic(request.topic, self.broker.topics), checked_group(request.group)
+        names = checked_topic(request.topic, self.broker.topics), checked_group(request.group)
+        self.durable_log.check_room()
+        return names
 
     def take(self, call: RpcCall, group: str, topic: str, entry: Any) -> Delivery:
         """What `entry` names by its message id and receipt handle; it is not renewed any more. Raises `RpcRefused`."""
