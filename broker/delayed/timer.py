@@ -332,11 +332,14 @@ class MessageTimer:
         self._set_timer(wait_ms)
 
     def _work_some(self, timers: TimerStore) -> int | None:
-        """Work for some milliseconds; returns the ms until the next tick, `None` for the end of the next slot."""
+        """Work for some milliseconds; returns the ms until the next tick, `None` for the end of the next slot.
+
+        A slot is begun when nothing more is to be enqueued: a recall in the backlog may name one of its messages.
+        """
         slot_ms = timers.floor(self._state.clock.now_ms())
         self._save(timers)
         wait_ms = self._enqueue_backlog(timers)
-        if self._work is None and not self._state.config.store.timer_stop_dequeue:
+        if self._work is None and wait_ms != 0 and not self._state.config.store.timer_stop_dequeue:
             timers.skip_empty(slot_ms)
             position = timers.chain_end() if timers.read_ms < slot_ms else None
             if position is not None:

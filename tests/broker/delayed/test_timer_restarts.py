@@ -233,8 +233,9 @@ async def test_while_the_wheel_cannot_be_written_messages_are_delivered_and_noth
     assert bodies(again) == [b"first", b"second", b"third", b"fourth"]
 
 
+@pytest.mark.parametrize("between", [0, 300])
 async def test_recall_that_could_not_be_enqueued_before_its_time_still_counts(
-    life: Life, monkeypatch: pytest.MonkeyPatch
+    life: Life, monkeypatch: pytest.MonkeyPatch, between: int
 ) -> None:
     """Its answer was a success: a power loss may have taken its unit from the timer log, or the disk was full."""
     broker = life.begin()
@@ -243,6 +244,8 @@ async def test_recall_that_could_not_be_enqueued_before_its_time_still_counts(
     await send(broker, b"kept", TIMER_DELAY_SEC="5")
     with monkeypatch.context() as patch:
         patch.setattr(TimerLog, "append", full)
+        for number in range(between):
+            await send(broker, b"%d" % number, TIMER_DELAY_SEC="60")
         recall = RecallMessage(producer_group="pg", topic="T", recall_handle=sent.fields["recallHandle"])
         assert (await ask(broker, recall)).code == 0
         life.clock.advance(10_000)
