@@ -1,4 +1,4 @@
-"""What blocks the event loop of a broker: pops, revival, expiry, reports, many members, topics and offsets.
+"""What blocks the event loop of a broker: pops, revival, expiry, reports, many members, topics, offsets, what waits.
 
     python -m bench.broker_stalls [--only pops,storm] [--folder DIR]
 
@@ -7,29 +7,32 @@ late it is, and each turn of the loop is measured as in `stalls.py`. The goal: 9
 """
 
 import asyncio
+import contextlib
+import itertools
 import multiprocessing
 import selectors
 import socket
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from pocketmq.broker.membership.consumer_groups import Client
 from pocketmq.broker.node import Node
 from pocketmq.broker.process import freeze_start_objects, grow_descriptor_table, raise_file_limit
-from pocketmq.protocol.bodies.client import ConsumerData, HeartbeatData, SubscriptionData
+from pocketmq.protocol.bodies.client import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.membership import HeartBeat
 from pocketmq.protocol.requests.pop import PopMessage
 from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
 from pocketmq.protocol.wire.command import Command
-from pocketmq.protocol.wire.frame import encode_frame
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.protocol.wire.schema import Request, to_fields
 from pocketmq.store import NewMessage
 
 from . import frame
+from .scale_bench import TOPIC, frame_of, pull, send
 from .stalls import TurnMeter, watched
 
 PERIOD_SECONDS = 0.005
@@ -39,6 +42,11 @@ TOPICS = 100_000
 GROUPS = 100_000
 QUEUES = 8
 SILENT_CLIENTS = 20_000
+TIMED_MESSAGES = 1_000_000
+HALF_MESSAGES = 100_000
+HELD_PULLS = 96_000
+PULLING_CLIENTS = 24
+"""A connection is not read any more while 4,096 of its calls wait."""
 
 
 # -- the clients, in a process of their own
@@ -108,6 +116,43 @@ def create_topics(address: tuple[str, int]) -> None:
                 order=False,
             )
             assert ask(peer, request).code == 0
+
+
+def fill_and_hold(address: tuple[str, int]) -> None:
+    """Store timed and half messages, hold pulls, then end some of these, until this process is ended."""
+    producer = ProducerData(group_name="producers")
+    heartbeat = frame_of(
+        HeartBeat(), HeartbeatData(client_id="waiting", producer_data_set=[producer]).encode()
+    )
+    with contextlib.ExitStack() as sockets:
+        sending, cutter = sockets.enter_context(socket.create_connection(address)), FrameCutter()
+        seconds = (90 + number % 1000 for number in range(TIMED_MESSAGES))
+        feed(sending, cutter, (send(TIMER_DELAY_SEC=str(each)) for each in seconds))
+        born_ms = int(time.time() * 1000)
+        halves = (send(born_ms=born_ms, TRAN_MSG="true", PGROUP="producers") for _ in range(HALF_MESSAGES))
+        feed(sending, cutter, halves)
+        feed(sending, cutter, [heartbeat])
+        queues = HELD_PULLS // PULLING_CLIENTS
+        for client in range(PULLING_CLIENTS):
+            pulling = sockets.enter_context(socket.create_connection(address))
+            pulling.sendall(
+                b"".join(pull(f"held-{client}", queue_id, 0, holds=True) for queue_id in range(queues))
+            )
+        for queue_id in itertools.count():
+            time.sleep(0.005)
+            feed(sending, cutter, [send("held-0", queue_id % queues)])
+            if queue_id % 1000 == 0:
+                feed(sending, cutter, [heartbeat])
+
+
+def feed(peer: socket.socket, cutter: FrameCutter, frames: Iterable[bytes]) -> None:
+    """Send requests in parts, and read as many replies; checks of transactions are not answered."""
+    rest = iter(frames)
+    while part := list(itertools.islice(rest, 1000)):
+        peer.sendall(b"".join(part))
+        replies = 0
+        while replies < len(part):
+            replies += sum(command.is_reply for command in cutter.feed(peer.recv(1 << 16)))
 
 
 async def clients(node: Node, work: Callable[[tuple[str, int]], None]) -> None:
@@ -192,8 +237,27 @@ async def reports(node: Node, turns: TurnMeter) -> None:
         await clients(node, ask_reports)
 
 
+async def waiting(node: Node, turns: TurnMeter) -> None:
+    broker = node.broker
+    for name in (TOPIC, *(f"held-{number}" for number in range(PULLING_CLIENTS))):
+        queues = QUEUES if name == TOPIC else HELD_PULLS // PULLING_CLIENTS
+        broker.topics.update(TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues))
+    broker.config.transaction_check_interval = 15_000
+    host, _, port = node.bound_address.rpartition(":")
+    process = multiprocessing.get_context("spawn").Process(target=fill_and_hold, args=((host, int(port)),))
+    process.start()
+    async with watched("storing what waits", turns, PERIOD_SECONDS):
+        await until(lambda: len(broker.pulling.waiters) >= HELD_PULLS - 1000)
+    freeze_start_objects()
+    what = f"{TIMED_MESSAGES:,} timed and {HALF_MESSAGES:,} half messages, {HELD_PULLS:,} held pulls"
+    async with watched(what, turns, PERIOD_SECONDS):
+        await asyncio.sleep(60)
+    process.terminate()
+    process.join()
+
+
 ROWS: dict[str, Callable[[Node, TurnMeter], Awaitable[None]]] = {
-    each.__name__: each for each in (pops, expiry, reports, storm, topics, offsets)
+    each.__name__: each for each in (pops, expiry, reports, storm, topics, offsets, waiting)
 }
 
 

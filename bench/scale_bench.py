@@ -176,7 +176,7 @@ def unique_id(number: int) -> str:
     return f"C0000202796B7ED92C9068B1{number:08}"
 
 
-def send(topic: str = TOPIC, queue_id: int = 0, **properties: str) -> bytes:
+def send(topic: str = TOPIC, queue_id: int = 0, born_ms: int = 1_700_000_000_000, **properties: str) -> bytes:
     texts = {**properties, "UNIQ_KEY": unique_id(fresh()), "WAIT": "true"}
     request = SendMessageV2(
         producer_group="producers",
@@ -185,7 +185,7 @@ def send(topic: str = TOPIC, queue_id: int = 0, **properties: str) -> bytes:
         default_topic_queue_nums=QUEUES,
         queue_id=queue_id,
         sys_flag=4 if "TRAN_MSG" in properties else 0,
-        born_timestamp=1_700_000_000_000,
+        born_timestamp=born_ms,
         flag=0,
         properties=encode_properties_text(texts),
         reconsume_times=0,

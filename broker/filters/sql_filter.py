@@ -76,6 +76,11 @@ class MessageFilter(NamedTuple):
 EVERY_MESSAGE: Final = MessageFilter()
 
 
+def by_tags(tags: TagsMatch | None) -> MessageFilter:
+    """One object for all requests that want every message: each held one would be walked by the garbage collector."""
+    return EVERY_MESSAGE if tags is None else MessageFilter(tags)
+
+
 def compile_expression(expression: str | None, expression_type: str | None, *, is_5: bool) -> SqlFilter:
     """The filter for a subscription of another type than TAG. Raises `ExpressionRefused`."""
     if expression_type != SQL92:

@@ -20,7 +20,7 @@ from pocketmq.protocol.requests.pop import Notification, PeekMessage, PollingInf
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import Refusal
-from ..filters.sql_filter import EVERY_MESSAGE, ExpressionRefused, MessageFilter, compile_expression
+from ..filters.sql_filter import EVERY_MESSAGE, ExpressionRefused, MessageFilter, by_tags, compile_expression
 from ..filters.tag_filter import expression_match
 from ..network.dispatch import HELD, Answer, Call, Held, handles
 from ..state.part import illegal_queue
@@ -165,7 +165,7 @@ def filter_of(
         return EVERY_MESSAGE
     try:
         if is_tag_type(expression_type):
-            return MessageFilter(expression_match(topic, expression))
+            return by_tags(expression_match(topic, expression))
         return MessageFilter(sql=compile_expression(expression, expression_type, is_5=popping.config.is_5))
     except (ProtocolError, ExpressionRefused) as error:
         raise Refusal(

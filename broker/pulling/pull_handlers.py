@@ -14,7 +14,7 @@ from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import Refusal, faq
-from ..filters.sql_filter import ExpressionRefused, MessageFilter, SqlFilter, compile_expression
+from ..filters.sql_filter import ExpressionRefused, MessageFilter, SqlFilter, by_tags, compile_expression
 from ..filters.tag_filter import check_filter_enabled, expression_match, tags_match
 from ..network.dispatch import Answer, Call, Held, handles
 from ..state.part import illegal_queue, invalid_parameter
@@ -82,7 +82,7 @@ def _check_subscription(
         if not is_tag_type(request.expression_type):
             return MessageFilter(sql=_sql_of_request(pulling, request))
         try:
-            return MessageFilter(expression_match(request.topic, request.subscription or "*"))
+            return by_tags(expression_match(request.topic, request.subscription or "*"))
         except ProtocolError as error:
             raise _parse_refusal() from error
     group = pulling.consumers.get(request.consumer_group)
@@ -103,7 +103,7 @@ def _check_subscription(
         pulling.hints.pull_is_ahead(request.consumer_group, request.topic)
         raise Refusal(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
     if is_tag_type(subscription.expression_type):
-        return MessageFilter(tags_match(subscription))
+        return by_tags(tags_match(subscription))
     return MessageFilter(sql=_sql_of_group(pulling, request, subscription.expression_type))
 
 

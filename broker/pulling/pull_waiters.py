@@ -8,6 +8,7 @@ The tests of waiters are limited, too (`MAX_TESTS`): beyond that waiters wake un
 Mirrors `PullRequestHoldService`.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Generator
 from typing import Final
 
@@ -56,7 +57,7 @@ class PullWaiters:
 
     def __init__(self, max_waiters: int, call_soon: CallSoon) -> None:
         self._max_waiters = max_waiters
-        self._waiting: dict[tuple[str, int], list[PullWaiter]] = {}
+        self._waiting: OrderedDict[tuple[str, int], list[PullWaiter]] = OrderedDict()
         self._call_soon = call_soon
         self._answers: HeldAnswers[PullWaiter] = HeldAnswers(
             lambda waiter: waiter.answer(), call_soon, is_long=lambda waiter: waiter.wanted.sql is not None
@@ -127,7 +128,8 @@ class PullWaiters:
                 self._make_due(waiter)
             else:
                 staying.append(waiter)
-        self._keep((topic, queue_id), staying)
+        if len(staying) < len(waiters):
+            self._keep((topic, queue_id), staying)
 
     def _renew(self) -> None:
         self._tests_left = MAX_TESTS
@@ -137,13 +139,17 @@ class PullWaiters:
         grown; drop those of closed connections. Yields once for each waiter.
 
         The scan ignores subscriptions, as in the official broker: a filtered pull is answered with the offset up to
-        which nothing matched.
+        which nothing matched. A visited queue goes to the end, so that no list of all is needed, and keeps its
+        list if nobody leaves: the garbage collector would walk 100,000 new keys or lists for 20 ms.
         """
         earliest_ms = self._earliest_held_ms = _NEVER_MS
-        for key in list(self._waiting):
-            waiters = self._waiting.get(key, ())  # they may be gone since the scan began
+        for _ in range(len(self._waiting)):
+            if not self._waiting:  # answered since the scan began
+                break
+            key, waiters = next(iter(self._waiting.items()))
+            self._waiting.move_to_end(key)
             end = max_offset(*key)
-            staying = []
+            staying, steps = [], len(waiters)
             for waiter in waiters:
                 if waiter.call.connection.closed:
                     self._forget(waiter)
@@ -156,8 +162,9 @@ class PullWaiters:
                 else:
                     staying.append(waiter)
                     earliest_ms = min(earliest_ms, waiter.deadline_ms)
-            self._keep(key, staying)
-            for _ in waiters:
+            if len(staying) < steps:
+                self._keep(key, staying)
+            for _ in range(steps):
                 yield
         self._earliest_ms = min(earliest_ms, self._earliest_held_ms)
 
