@@ -7,8 +7,10 @@ wakes the loop once, not once for each answer. Owned by the event loop.
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
-from ..time.slices import ANSWERS_IN_A_TURN
+RELEASED_IN_A_TURN: Final = 256
+"""Answers of one loop iteration: about a millisecond of work."""
 
 Released = Callable[[bool], None]
 """Called with True if the log is safe up to that position, False if that failed or took too long."""
@@ -54,7 +56,7 @@ class LogWaiters:
         if not waiting:
             return
         reached, has_failed = self._reached(), self._has_failed()
-        for _ in range(ANSWERS_IN_A_TURN):
+        for _ in range(RELEASED_IN_A_TURN):
             if not waiting or (waiting[0][0] > reached and not has_failed):
                 return
             end, _, released = waiting.popleft()
@@ -72,7 +74,7 @@ class LogWaiters:
     def _look_at_deadlines(self) -> None:
         waiting, now = self._waiting, self._loop.time()
         self._timer = None
-        for _ in range(ANSWERS_IN_A_TURN):
+        for _ in range(RELEASED_IN_A_TURN):
             if not waiting or waiting[0][1] > now:
                 break
             waiting.popleft()[2](False)

@@ -16,8 +16,8 @@ ITEMS_IN_A_TURN: Final = 50
 """Messages stored, or items visited, in one loop iteration: about a millisecond of work."""
 BYTES_OF_AN_ITEM: Final = 16384
 """A longer message counts as several."""
-ANSWERS_IN_A_TURN: Final = 256
-"""Held requests handled in one loop iteration, some milliseconds of work."""
+ANSWERS_IN_A_TURN: Final = 64
+"""Held requests handled in one loop iteration: about a millisecond of work, most of it writing to sockets."""
 MAX_REPORTS: Final = 2
 """Reports made at once; each may hold as much memory as the longest frame and what it is made of."""
 ITEMS_ENCODED_AT_ONCE: Final = 500

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.storing.log_waiters import LogWaiters
-from pocketmq.broker.time.slices import ANSWERS_IN_A_TURN
+from pocketmq.broker.storing.log_waiters import RELEASED_IN_A_TURN, LogWaiters
 from pocketmq.store import DiskFailedError, NewMessage
 from pocketmq.store.files.mapped_files import MappedFiles
 
@@ -88,16 +87,16 @@ async def test_a_disk_that_failed_releases_them_with_a_failure(
 async def test_many_are_released_in_their_order_over_several_iterations() -> None:
     reached, released = 0, list[int]()
     waiters = LogWaiters(lambda: reached, lambda: 30_000)
-    for number in range(3 * ANSWERS_IN_A_TURN):
+    for number in range(3 * RELEASED_IN_A_TURN):
         waiters.add(number + 1, lambda is_safe, number=number: released.append(number))
-    reached = 2 * ANSWERS_IN_A_TURN + 1
+    reached = 2 * RELEASED_IN_A_TURN + 1
     waiters.look()
-    assert len(released) == ANSWERS_IN_A_TURN
+    assert len(released) == RELEASED_IN_A_TURN
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert released == list(range(2 * ANSWERS_IN_A_TURN + 1))
+    assert released == list(range(2 * RELEASED_IN_A_TURN + 1))
     waiters.stop()
-    assert released == list(range(3 * ANSWERS_IN_A_TURN))
+    assert released == list(range(3 * RELEASED_IN_A_TURN))
 
 
 async def test_one_timer_serves_all_that_ever_waited(monkeypatch: pytest.MonkeyPatch) -> None:
