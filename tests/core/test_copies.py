@@ -144,27 +144,3 @@ def test_kinds_that_are_the_same_are_one_object(native) -> None:
     log, positions = log_of([a_record(), a_record(queue_offset=6)])
     first, second = native.read_copies(memoryview(log), BASE, positions, ("PGROUP",), "NUMBER", (), 128, True)
     assert first[0] is second[0]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {0: "text"},
-        {1: 2**64},
-        {2: ()},
-        {2: ["x"]},
-        {3: [1]},
-        {3: (1,)},
-        {4: None},
-        {5: ("x",)},
-        {5: (1, 2)},
-        {6: 0},
-    ],
-)
-def test_other_arguments_are_refused(native, change) -> None:
-    log, positions = log_of([a_record()])
-    arguments = (
-        dict(enumerate((memoryview(log), BASE, positions, ("PGROUP",), "NUMBER", (), 128, True))) | change
-    )
-    with pytest.raises((TypeError, ValueError, OverflowError)):
-        native.read_copies(*arguments.values())

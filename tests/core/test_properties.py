@@ -2,7 +2,6 @@
 
 from itertools import chain
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.core.choice import in_python
@@ -82,32 +81,3 @@ def test_the_order_is_that_of_a_map_of_java() -> None:
     assert stored_text(b"c\x011\x02a\x012\x02b\x013", ("a", None), 16, False) == b"b\x013\x02c\x011"
     both = stored_text(b"BBBB\x011\x02AaAa\x012\x02BBBB\x013", (), 16, True)
     assert both == b"BBBB\x013\x02AaAa\x012\x02"
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("text", (), 16, True),
-        (b"a\x01b", [], 16, True),
-        (b"a\x01b", ("a",), 16, True),
-        (b"a\x01b", ("a", 7), 16, True),
-        (b"a\x01b", (b"a", "b"), 16, True),
-        (b"a\x01b", (None, "a"), 16, True),
-        (b"a\x01b", (), 0, True),
-        (b"a\x01b", (), 1 << 40, True),
-    ],
-)
-def test_other_arguments_are_refused(native, arguments) -> None:
-    with pytest.raises((TypeError, ValueError, OverflowError)):
-        native.restate(*arguments)
-
-
-def test_a_text_that_is_not_bytes_is_refused(native) -> None:
-    with pytest.raises(TypeError):
-        native.map_of_text("text")
-
-
-@pytest.mark.parametrize("arguments", [("", (), ()), (b"", [], ()), (b"", ("a",), ()), (b"", (), (b"a",))])
-def test_other_arguments_for_values_are_refused(native, arguments) -> None:
-    with pytest.raises((TypeError, ValueError)):
-        native.values_of(*arguments)

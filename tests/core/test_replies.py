@@ -60,24 +60,3 @@ def test_a_reply_has_both_lengths_before_its_header() -> None:
 def test_what_does_not_fit_is_left_to_python(native, form, send, position) -> None:
     assert native.fill_replies(form, [send], [position], 0, [(None, 1, 1)], 0, False, None) is None
     assert native.fill_replies(form, [send], [position], 0, [7], 0, False, None) is None
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("%d", [], [], 0, [], 0, False, None),
-        (b"%d", (), [], 0, [], 0, False, None),
-        (b"%d",),
-        (b"%d", [a_send()], [], 0, [(None, 1, 1)], 0, False, None),
-        (b"%d", [a_send()], [1], 0, [], 0, False, None),
-        (b"%d", [a_send()], [1], 0, [(None, 1, 1)], 1, False, None),
-        (b"%d", [a_send()], [1], 1, [(None, 1, 1)], 0, False, None),
-        (b"%d", [a_send()], [1], 0, [(None, 1, 1)], -1, False, None),
-        (b"%d", [a_send()], [1], -1, [(None, 1, 1)], 0, False, None),
-        (b"%d", [a_send()], [1], 0, [(None, 1, 1)], 0, False, []),
-        (b"%d", [a_send()], [1], 0, [(None, 1, 1)], 0, False, 7),
-    ],
-)
-def test_other_arguments_are_refused(native, arguments) -> None:
-    with pytest.raises((TypeError, ValueError)):
-        native.fill_replies(*arguments)

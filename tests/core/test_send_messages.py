@@ -69,17 +69,6 @@ def test_messages_end_before_a_send_that_is_not_alike(core, other) -> None:
     assert len(messages_of([*other, *same], 0, 1, *rest)) == 1, "the first one is not looked at"
 
 
-NO_TEXT, NO_VIEW = (b"", 1, 2, 3, "text", None, b"", 0, 0, 0), (b"", 1, 2, 3, b"", None, 7, 0, 0, 0)
-
-
-@pytest.mark.parametrize(
-    "sends", [(), [7], [(1, 2)], [NO_TEXT], [NO_VIEW], [(b"", 1, 2, 3, b"", None, b"", 0, "0", 0)]]
-)
-def test_what_is_no_send_becomes_no_message(native, sends) -> None:
-    with pytest.raises(TypeError):
-        native.messages_of(sends, 0, 1, 4, 100, (), HEAD, None, (), 16, True)
-
-
 def test_messages_end_before_a_send_with_another_value(core) -> None:
     messages_of = core.messages_of
     texts = [b"A\x011\x02B\x012", b"B\x012\x02A\x013\x02A\x011", b"B\x012", b"A\x011\x02B\x013"]
@@ -101,17 +90,3 @@ def test_changes_name_values_of_the_send(core) -> None:
         {b"A\x011", b"Q\x013"},
         {b"A\x011", b"Q\x012", b"I\x01\xc3\xa9"},
     ]
-
-
-@pytest.mark.parametrize(
-    ("same", "changes"), [((7,), ()), ([], ()), ((), ("Q", 3)), ((), ("Q", 1.5)), ((), (QUEUE_ID, "Q"))]
-)
-def test_there_are_no_other_names_and_values(native, same, changes) -> None:
-    with pytest.raises((TypeError, ValueError)):
-        native.messages_of(of_kind([b"A\x011"] * 2), 0, 2, 4, 100, same, HEAD, None, changes, 16, True)
-
-
-@pytest.mark.parametrize(("start", "end"), [(-1, 1), (0, 2), (1, 2)])
-def test_there_are_no_other_sends(native, start, end) -> None:
-    with pytest.raises(ValueError, match="so many"):
-        native.messages_of(of_kind([b"a\x01b"]), start, end, 4, 100, (), HEAD, None, (), 16, True)

@@ -16,7 +16,7 @@ from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 
 from property_texts import TEXTS
-from send_headers import COMMANDS, LETTERS, NUMBERS, commands, decoded, framed, place_of, read, same_sends
+from send_headers import COMMANDS, LETTERS, NUMBERS, commands, decoded, framed, read, same_sends
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -299,22 +299,3 @@ def test_a_header_of_a_send_that_cannot_be_read_ends_the_stream() -> None:
     bad = framed(0, b'{"code":310,"opaque":7,"extFields":{"e":"1","g":"7","i":"a"},"version":"x"}', b"body")
     assert len(cutter.feed(a_send() + bad)) == 1
     assert isinstance(cutter.failure, FrameError)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {0: "text"},
-        {1: -1},
-        {1: "0"},
-        {3: dict},
-        {3: None},
-        {4: dict},
-        {6: ()},
-        {0: memoryview(framed(0, b"{}", b"")), 5: None},
-    ],
-)
-def test_other_arguments_are_refused(native, change) -> None:
-    arguments = dict(enumerate((memoryview(a_send()), 0, 1000, Send, End, place_of, [], None))) | change
-    with pytest.raises((TypeError, ValueError)):
-        native.read_sends(*arguments.values())
