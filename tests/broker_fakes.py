@@ -267,6 +267,18 @@ async def ask(
     return as_asked(cast(Answer | Reply | Body | None, result))
 
 
+async def after_the_flush(broker: Broker, request: Request[Any], body: RawBody = b"") -> Asked:
+    """The answer, which comes with the flush and not before."""
+    connection = FakeConnection()
+    assert await send(broker, request, body, connection=connection) is HELD
+    await turns()
+    assert connection.late_answers == []
+    broker.store.flush_pass()
+    await turns()
+    (answer,) = connection.late_answers
+    return as_asked(answer)
+
+
 def as_asked(result: Answer | Reply | Body | None) -> Asked:
     """What a handler returned, as the client sees it."""
     if isinstance(result, Body):

@@ -47,3 +47,9 @@ async def broker(broker_maker: MakeBroker) -> Broker:
 async def broker4(broker_maker: MakeBroker) -> Broker:
     """A broker of the 4.9 line."""
     return broker_maker(emulate=4)
+
+
+@pytest.fixture
+async def syncing(broker_maker: MakeBroker) -> Broker:
+    """A broker that answers once a message is on disk."""
+    return broker_maker(store={"flush_disk_type": "SYNC_FLUSH"})

@@ -22,6 +22,7 @@ from broker_fakes import (
     FakeConnection,
     MakeBroker,
     WallLoop,
+    after_the_flush,
     as_asked,
     ask,
     send,
@@ -31,26 +32,13 @@ from broker_fakes import (
 
 
 @pytest.fixture
-async def syncing(broker_maker: MakeBroker) -> Broker:
-    broker = broker_maker(store={"flush_disk_type": "SYNC_FLUSH"})
-    broker.topics.update(TopicConfig(topic_name="orders", read_queue_nums=1, write_queue_nums=1))
+async def syncing(syncing: Broker) -> Broker:
+    syncing.topics.update(TopicConfig(topic_name="orders", read_queue_nums=1, write_queue_nums=1))
     for number in range(4):
-        store_message(broker, "orders", 0, f"m{number}".encode())
-    broker.store.flush_pass()
+        store_message(syncing, "orders", 0, f"m{number}".encode())
+    syncing.store.flush_pass()
     await turns()
-    return broker
-
-
-async def after_the_flush(broker: Broker, request: Any, body: bytes = b"") -> Asked:
-    """The answer, which comes with the flush and not before."""
-    connection = FakeConnection()
-    assert await send(broker, request, body, connection=connection) is HELD
-    await turns()
-    assert connection.late_answers == []
-    broker.store.flush_pass()
-    await turns()
-    (answer,) = connection.late_answers
-    return as_asked(answer)
+    return syncing
 
 
 async def test_a_pop_waits_for_its_checkpoint(syncing: Broker) -> None:

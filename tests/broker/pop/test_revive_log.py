@@ -1,16 +1,14 @@
 """Checkpoints and acks as texts and records: stored together or one by one, they leave the same files."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pocketmq.broker.broker import Broker
 from pocketmq.broker.pop.revive_log import AckedPop, ReviveRecord, ack_record, checkpoint_record
 from pocketmq.protocol.bodies.revive import Ack, CheckPoint
 from pocketmq.store import VirtualClock
 
 from broker_fakes import FakeLoop, close_broker, make_broker
+from stored_files import stored_files
 
 NAMES = st.sampled_from(["g", "group-of-some-length", "%RETRY%g_t", "ü"])
 RECORDS = st.tuples(
@@ -26,16 +24,6 @@ RECORDS = st.tuples(
 def ack_of(record: tuple[bool, str, str, int, int, int], now_ms: int) -> ReviveRecord:
     _, topic, group, offset, ahead_ms, queue_id = record
     return ack_record(AckedPop(topic, group, "b", 0, 1, now_ms, queue_id, now_ms + ahead_ms), offset)
-
-
-def files_of(broker: Broker) -> dict[str, bytes]:
-    root = Path(broker.config.store.root)
-    return {
-        str(path.relative_to(root)): path.read_bytes()
-        for part in ("commitlog", "consumequeue", "index", "timerlog")
-        for path in sorted((root / part).rglob("*"))
-        if path.is_file()
-    }
 
 
 @settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -57,7 +45,13 @@ async def test_acks_stored_together_are_as_stored_one_by_one(
             refusals += broker.popping.revive_log.put_records(acks[at : at + together])
         remarks = [None if refusal is None else refusal.remark for refusal in refusals]
         timer = broker.delayed.timer
-        seen.append((remarks, (timer.enqueued, timer.waiting, timer.messages_behind), files_of(broker)))
+        seen.append(
+            (
+                remarks,
+                (timer.enqueued, timer.waiting, timer.messages_behind),
+                stored_files(folder / str(together)),
+            )
+        )
         close_broker(broker)
     assert seen[0] == seen[1]
 

@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.network.dispatch import HELD
 from pocketmq.broker.sending.retry_handlers import redirect_if_exhausted
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.languages import V3_4_9
@@ -16,12 +15,10 @@ from pocketmq.store import VirtualClock
 
 from broker_fakes import (
     Asked,
-    FakeConnection,
     MakeBroker,
-    as_asked,
+    after_the_flush,
     ask,
     record_at,
-    send,
     send_request,
     store_message,
     turns,
@@ -109,18 +106,10 @@ async def test_the_group_of_a_pop_retry_topic_is_the_part_before_the_plus(broker
     assert "GG" in broker.groups
 
 
-async def test_a_copy_is_answered_once_it_is_on_disk(broker_maker: MakeBroker) -> None:
+async def test_a_copy_is_answered_once_it_is_on_disk(syncing: Broker) -> None:
     """SYNC_FLUSH: the consumer moves its offset then, and a power loss must not take the copy."""
-    broker = broker_maker(store={"flush_disk_type": "SYNC_FLUSH"})
-    offset, _ = put(broker)
-    broker.store.flush_pass()
+    offset, _ = put(syncing)
+    syncing.store.flush_pass()
     await turns()
-    connection = FakeConnection()
     request = ConsumerSendMsgBack(offset=offset, group="GG", delay_level=0)
-    assert await send(broker, request, connection=connection) is HELD
-    await turns()
-    assert connection.late_answers == []
-    broker.store.flush_pass()
-    await turns()
-    (answer,) = connection.late_answers
-    assert as_asked(answer).code == 0
+    assert (await after_the_flush(syncing, request)).code == 0

@@ -8,7 +8,6 @@ from datetime import datetime
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.network.dispatch import HELD
 from pocketmq.broker.sending.send_checks import MAX_SENT_PROPERTIES
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
@@ -16,7 +15,7 @@ from pocketmq.protocol.message.properties import decode_properties, encode_prope
 from pocketmq.protocol.requests.send import SendBatchMessage, SendMessage, SendMessageV2
 from pocketmq.store import VirtualClock
 
-from broker_fakes import FakeConnection, MakeBroker, ask, record_at, send, send_request, turns
+from broker_fakes import FakeConnection, MakeBroker, ask, record_at, send_request
 
 
 def properties(**pairs: str) -> str:
@@ -76,32 +75,8 @@ async def test_messages_whose_properties_are_not_utf_8_are_limited(
     assert broker.store.max_offset("orders", 0) == (0 if code else count)
 
 
-class TestSyncFlush:
-    """SYNC_FLUSH: the answer is sent once the message is on disk."""
-
-    @pytest.fixture
-    async def syncing(self, broker_maker: MakeBroker) -> Broker:
-        return broker_maker(store={"flush_disk_type": "SYNC_FLUSH", "sync_flush_timeout": 30})
-
-    async def test_a_message_that_does_not_wait_is_answered_at_once(self, syncing: Broker) -> None:
-        assert (await ask(syncing, send_request(properties=properties(WAIT="false")), b"x")).code == 0
-
-    async def test_only_so_many_wait_for_the_disk(self, broker_maker: MakeBroker) -> None:
-        broker = broker_maker(
-            store={"flush_disk_type": "SYNC_FLUSH", "sync_flush_timeout": 30_000},
-            send_thread_pool_queue_capacity=2,
-        )
-        connection = FakeConnection()
-        for _ in range(2):
-            assert await send(broker, send_request(), b"x", connection=connection) is HELD
-        refused = await ask(broker, send_request(), b"x")
-        assert (refused.code, refused.remark) == (2, "[OVERLOAD]system busy, start flow control for a while")
-        assert broker.sending.waiting_sends == 2
-        broker.store.flush_pass()
-        await turns()
-        assert len(connection.late_answers) == 2
-        assert broker.sending.waiting_sends == 0
-        assert await send(broker, send_request(), b"x", connection=connection) is HELD
+async def test_a_message_that_does_not_wait_is_answered_at_once(syncing: Broker) -> None:
+    assert (await ask(syncing, send_request(properties=properties(WAIT="false")), b"x")).code == 0
 
 
 @pytest.mark.parametrize("queues", [1, 3])

@@ -61,15 +61,20 @@ async def test_answers_wait_for_the_disk_and_not_forever(
     assert seen[0] == seen[1]
 
 
-async def test_no_more_sends_wait_for_the_disk_than_allowed(broker_maker: MakeBroker) -> None:
+@pytest.mark.parametrize("in_passes", [True, False])
+async def test_no_more_sends_wait_for_the_disk_than_allowed(
+    broker_maker: MakeBroker, in_passes: bool
+) -> None:
     broker = broker_maker(store={"flush_disk_type": "SYNC_FLUSH"}, send_thread_pool_queue_capacity=3)
-    wire = Wire(broker)
+    wire = Wire(broker, in_passes=in_passes)
     for number in range(3):
         await wire.exchange(a_send(opaque=number))
         broker.store.flush_pass()
         await wire.exchange()
     refused = FrameCutter().feed(await wire.exchange(*[a_send(opaque=number) for number in range(5)]))
     assert [(one.opaque, one.code) for one in refused] == [(3, 2), (4, 2)]
+    busy = "[OVERLOAD]system busy, start flow control for a while"
+    assert {one.remark for one in refused} == {busy}
     broker.store.flush_pass()
     stored = FrameCutter().feed(await wire.exchange())
     assert [(one.opaque, one.code) for one in stored] == [(0, 0), (1, 0), (2, 0)]

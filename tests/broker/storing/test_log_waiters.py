@@ -9,12 +9,7 @@ from pocketmq.broker.storing.log_waiters import RELEASED_IN_A_TURN, LogWaiters
 from pocketmq.store import DiskFailedError, NewMessage
 from pocketmq.store.files.mapped_files import MappedFiles
 
-from broker_fakes import MakeBroker, WallLoop
-
-
-@pytest.fixture
-async def syncing(broker_maker: MakeBroker) -> Broker:
-    return broker_maker(store={"flush_disk_type": "SYNC_FLUSH"})
+from broker_fakes import WallLoop
 
 
 def appended(broker: Broker) -> int:
