@@ -12,7 +12,44 @@ from pocketmq.broker.network.server_context import Limits
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
 
 
-class Wire:
+class FakeTransport:
+    """Opens a connection of a server, and keeps what it writes."""
+
+    def __init__(self, server: Server) -> None:
+        self.written = bytearray()
+        self.reads = True
+        self.is_closed = False
+        self.connection = Connection(server)
+        self.connection.connection_made(cast(Any, self))
+
+    def get_extra_info(self, name: str) -> tuple[str, int]:
+        return "127.0.0.1", 50_000
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        pass
+
+    def write(self, data: bytes) -> None:
+        self.writelines([data])
+
+    def writelines(self, parts: Iterable[bytes]) -> None:
+        self.written += b"".join(parts)
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def pause_reading(self) -> None:
+        self.reads = False
+
+    def resume_reading(self) -> None:
+        self.reads = True
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    abort = close
+
+
+class Wire(FakeTransport):
     """A client's end of a connection that has no socket."""
 
     def __init__(self, broker: Broker, *, in_passes: bool = True) -> None:
@@ -27,34 +64,7 @@ class Wire:
         )
         self.server.handlers = BROKER.of_line(broker.config.emulate).bind(*broker.parts)
         self.server.sends = broker.sends.handle if in_passes else None
-        self.connection = Connection(self.server)
-        self.written = bytearray()
-        self.is_closed = False
-        self.connection.connection_made(cast(Any, self))
-
-    def get_extra_info(self, name: str) -> tuple[str, int]:
-        return "127.0.0.1", 50_000
-
-    def set_write_buffer_limits(self, high: int) -> None:
-        pass
-
-    def write(self, data: bytes) -> None:
-        self.written += data
-
-    def writelines(self, parts: Iterable[bytes]) -> None:
-        self.written += b"".join(parts)
-
-    def is_closing(self) -> bool:
-        return self.is_closed
-
-    def pause_reading(self) -> None:
-        pass
-
-    def resume_reading(self) -> None:
-        pass
-
-    def close(self) -> None:
-        self.is_closed = True
+        super().__init__(self.server)
 
     async def exchange(self, *frames: bytes) -> bytes:
         """Send frames in one read; returns what is written until all are handled."""

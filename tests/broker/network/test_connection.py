@@ -6,7 +6,7 @@ Frames and refusals over real sockets are in `tests/hostile/test_bad_input.py`.
 import asyncio
 import time
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from pocketmq.broker.network.connection import Connection
@@ -17,6 +17,9 @@ from pocketmq.protocol.requests.offset import GetMaxOffset, GetMinOffset, Offset
 from pocketmq.protocol.requests.topic import GetAllTopicConfig
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
 from pocketmq.protocol.wire.frame import MAX_FRAME_BYTES, FrameCutter, encode_frame
+
+from broker_fakes import turns
+from wire_without_socket import FakeTransport
 
 BIG = bytes(PASS_BYTES // 4 + 1)
 BIG_CODE, SMALL_CODE = GetAllTopicConfig.code, GetMaxOffset.code
@@ -48,57 +51,34 @@ def too_long(state: Opaques, request: GetMinOffset, call: Call) -> Answer:
     return TOO_LONG[request.queue_id]
 
 
-class FakeTransport:
-    """Keeps what is written. `is_reader` False plays a peer that reads nothing: above the limit writing is paused."""
+class Peer(FakeTransport):
+    """Counts what is written. `is_reader` False plays a peer that reads nothing: above the limit writing is paused."""
 
-    def __init__(self, connection: Connection, *, is_reader: bool) -> None:
-        self._connection = connection
+    def __init__(self, server: Server, *, is_reader: bool) -> None:
         self._is_reader = is_reader
         self._high = 0
-        self.written = bytearray()
-        self.writes = 0
         self.pieces: list[Any] = []
+        self.writes = 0
         self.unread_bytes = 0
-        self.reads = True
-        self.closing = False
-
-    def get_extra_info(self, name: str) -> tuple[str, int]:
-        return "127.0.0.1", 50_000
+        super().__init__(server)
 
     def set_write_buffer_limits(self, high: int) -> None:
         self._high = high
 
-    def write(self, data: bytes) -> None:
-        self.writelines([data])
-
     def writelines(self, parts: Iterable[bytes]) -> None:
+        before = len(self.written)
+        super().writelines(parts)
         self.pieces += parts
-        data = b"".join(parts)
-        self.written += data
         self.writes += 1
         if not self._is_reader:
             was_full = self.unread_bytes > self._high
-            self.unread_bytes += len(data)
+            self.unread_bytes += len(self.written) - before
             if not was_full and self.unread_bytes > self._high:
-                self._connection.pause_writing()
+                self.connection.pause_writing()
 
     def peer_reads_all(self) -> None:
         self.unread_bytes = 0
-        self._connection.resume_writing()
-
-    def pause_reading(self) -> None:
-        self.reads = False
-
-    def resume_reading(self) -> None:
-        self.reads = True
-
-    def is_closing(self) -> bool:
-        return self.closing
-
-    def close(self) -> None:
-        self.closing = True
-
-    abort = close
+        self.connection.resume_writing()
 
     @property
     def answered(self) -> list[int]:
@@ -108,25 +88,18 @@ class FakeTransport:
 
 def connect(
     *, is_reader: bool = True, unread_bytes: int = MAX_FRAME_BYTES, pass_seconds: float = 60
-) -> tuple[Opaques, Connection, FakeTransport]:
+) -> tuple[Opaques, Connection, Peer]:
     state = Opaques()
     server = Server("test", version=0, limits=Limits(unread_bytes=unread_bytes, pass_seconds=pass_seconds))
     server.handlers = TABLE.bind(state)
-    connection = Connection(server)
-    transport = FakeTransport(connection, is_reader=is_reader)
-    connection.connection_made(cast(Any, transport))
-    return state, connection, transport
+    peer = Peer(server, is_reader=is_reader)
+    return state, peer.connection, peer
 
 
 def frames(*codes: int) -> bytes:
     """Requests with the opaques 0, 1, 2, ..."""
     fields = {"topic": "t", "queueId": "0"}
     return b"".join(encode_frame(Command(code, opaque, fields=fields)) for opaque, code in enumerate(codes))
-
-
-async def turns(count: int) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 async def test_small_requests_of_one_read_are_answered_a_pass_at_a_time_each_with_one_write() -> None:
@@ -153,7 +126,7 @@ async def test_an_error_in_a_later_pass_ends_the_connection(monkeypatch: pytest.
     connection.data_received(frames(*[SMALL_CODE] * (PASS_FRAMES + 1)))
     monkeypatch.setattr(connection, "request_received", failing)
     await turns(1)
-    assert transport.closing
+    assert transport.is_closed
     assert [type(one["exception"]) for one in errors] == [ZeroDivisionError]
 
 
@@ -294,10 +267,10 @@ async def test_peer_that_reads_again_gets_every_answer_once_and_in_order() -> No
 async def test_requests_before_a_bad_frame_are_answered_before_the_connection_closes() -> None:
     _, connection, transport = connect()
     connection.data_received(frames(*[BIG_CODE] * 6) + b"\xff" * 8)
-    assert not transport.closing
+    assert not transport.is_closed
     await turns(2)
     assert transport.answered == list(range(6))
-    assert transport.closing
+    assert transport.is_closed
 
 
 async def test_what_is_left_of_a_pass_is_dropped_with_its_connection() -> None:

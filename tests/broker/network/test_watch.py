@@ -1,4 +1,4 @@
-"""Watchers see what passes on the connections of a server, in their order, and may take it."""
+"""Watchers see what passes on a server, in their order. What they take and give back is in `tests/testing/faults`."""
 
 from collections.abc import AsyncIterator
 
@@ -21,16 +21,14 @@ class Part:
 
 
 class Noted(Watcher):
-    """Notes what it sees; takes what it is told to take."""
+    """Notes what it sees."""
 
-    def __init__(self, notes: list[str], name: str = "", takes: str = "") -> None:
-        self.notes, self.name, self.takes = notes, name, takes
-        self.held: list[tuple[Watched, Command, Command, ReplyBody]] = []
-        self.taken: list[tuple[Watched, Command]] = []
+    def __init__(self, notes: list[str], name: str = "") -> None:
+        self.notes, self.name = notes, name
 
     def _note(self, what: str) -> bool:
         self.notes.append(f"{self.name}{what}")
-        return self.takes == what
+        return False
 
     def opened(self, connection: Watched) -> None:
         self._note("opened")
@@ -39,15 +37,10 @@ class Noted(Watcher):
         self._note("closed")
 
     def received(self, connection: Watched, command: Command) -> bool:
-        self.taken.append((connection, command))
         return self._note(f"received {command.code}")
 
     def answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
-        self.held.append((connection, command, reply, body))
         return self._note(f"answering {command.code}")
-
-    def calling(self, connection: Watched, command: Command, body: ReplyBody) -> bool:
-        return self._note(f"calling {command.code}")
 
 
 @pytest_asyncio.fixture
@@ -103,59 +96,6 @@ async def test_opening_and_closing_is_seen(server: Server) -> None:
     await until(lambda: notes == ["opened", "opened"], what="both ends are connections of this server")
     opened.close()
     await until(lambda: notes[2:] == ["closed", "closed"])
-
-
-async def test_a_request_that_a_watcher_takes_is_not_handled_until_it_is_given_back(
-    server: Server, caller: Connection
-) -> None:
-    notes: list[str] = []
-    keeper = Noted(notes, takes="received 101")
-    server.add_watcher(keeper)
-    server.add_watcher(Noted(notes, "inner "))
-    reply = server.loop.create_task(ask(caller))
-    await until(lambda: notes == ["received 101"])
-    connection, command = keeper.taken[0]
-    connection.dispatch(command)
-    assert await reply == "k"
-
-
-async def test_a_taken_request_can_be_answered_by_the_watcher(server: Server, caller: Connection) -> None:
-    notes: list[str] = []
-    keeper = Noted(notes, takes="received 101")
-    server.add_watcher(keeper)
-    reply = server.loop.create_task(ask(caller))
-    await until(lambda: notes)
-    connection, command = keeper.taken[0]
-    connection.answer(command, Answer(fields={"value": "from the watcher"}))
-    assert await reply == "from the watcher"
-
-
-async def test_a_reply_that_a_watcher_takes_is_sent_when_it_gives_it_back(
-    server: Server, caller: Connection
-) -> None:
-    notes: list[str] = []
-    keeper = Noted(notes, takes="answering 101")
-    server.add_watcher(Noted(notes, "outer "))
-    server.add_watcher(keeper)
-    reply = server.loop.create_task(ask(caller))
-    await until(lambda: keeper.held)
-    keeper.takes = ""
-    connection, command, answer, body = keeper.held[0]
-    connection.reply(command, answer, body)
-    assert await reply == "k"
-    assert notes[-2:] == ["answering 101", "outer answering 101"], (
-        "the outer one sees it once, when it leaves"
-    )
-
-
-async def test_our_own_requests_can_be_taken(server: Server, caller: Connection) -> None:
-    notes: list[str] = []
-    await ask(caller)
-    (accepted,) = server.connections
-    assert isinstance(accepted, Connection)
-    server.add_watcher(Noted(notes, takes="calling 101"))
-    accepted.notify(ASKED)
-    assert notes == ["calling 101"]
 
 
 @pytest.mark.parametrize(("flags", "is_raw"), [([True], True), ([True, True], True), ([True, False], False)])
