@@ -99,11 +99,11 @@ int extend_hash(uint32_t *hash, const uint8_t *p, const uint8_t *end);
 int is_utf8(const uint8_t *p, const uint8_t *end);
 
 PyObject *read_sends(PyObject *self, PyObject *args);
-PyObject *restate(PyObject *self, PyObject *args);
-PyObject *values_of(PyObject *self, PyObject *args);
-PyObject *messages_of(PyObject *self, PyObject *args);
+PyObject *stored_text(PyObject *self, PyObject *args);
+PyObject *read_values(PyObject *self, PyObject *args);
+PyObject *messages_of_sends(PyObject *self, PyObject *args);
 PyObject *read_copies(PyObject *self, PyObject *args);
-PyObject *map_of_text(PyObject *self, PyObject *text);
+PyObject *read_properties(PyObject *self, PyObject *text);
 PyObject *pack_records(PyObject *self, PyObject *args);
 PyObject *add_entries(PyObject *self, PyObject *args);
 PyObject *fill_replies(PyObject *self, PyObject *args);

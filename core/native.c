@@ -4,15 +4,15 @@
 #include "core.h"
 
 /* Counts the changes of what the functions take and return; `choice.py` has the same number. */
-enum { FORMAT = 11 };
+enum { FORMAT = 12 };
 
 static PyMethodDef functions[] = {
     {"read_sends", read_sends, METH_VARARGS, "See sends.py."},
-    {"restate", restate, METH_VARARGS, "See properties.py."},
-    {"values_of", values_of, METH_VARARGS, "See properties.py."},
-    {"messages_of", messages_of, METH_VARARGS, "See sends.py."},
+    {"stored_text", stored_text, METH_VARARGS, "See properties.py."},
+    {"read_values", read_values, METH_VARARGS, "See properties.py."},
+    {"messages_of_sends", messages_of_sends, METH_VARARGS, "See sends.py."},
     {"read_copies", read_copies, METH_VARARGS, "See copies.py."},
-    {"map_of_text", map_of_text, METH_O, "See properties.py."},
+    {"read_properties", read_properties, METH_O, "See properties.py."},
     {"pack_records", pack_records, METH_VARARGS, "See records.py."},
     {"add_entries", add_entries, METH_VARARGS, "See index_entries.py."},
     {"fill_replies", fill_replies, METH_VARARGS, "See replies.py."},

@@ -210,7 +210,7 @@ static struct span find_value(const struct map *map, struct span name)
     return (struct span){NULL, NULL};
 }
 
-static PyObject *restate_text(struct span text, PyObject *changes, PyObject *send, uint32_t buckets, int has_final_separator)
+static PyObject *restate(struct span text, PyObject *changes, PyObject *send, uint32_t buckets, int has_final_separator)
 {
     struct map map;
     return read_map(&map, text) && change_map(&map, changes, send) ? text_of(&map, buckets, has_final_separator) : NULL;
@@ -224,7 +224,7 @@ static int are_possible(PyObject *changes, uint32_t buckets)
     return 0;
 }
 
-PyObject *restate(PyObject *self, PyObject *args)
+PyObject *stored_text(PyObject *self, PyObject *args)
 {
     Py_buffer text;
     PyObject *changes, *stored = NULL;
@@ -233,12 +233,12 @@ PyObject *restate(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "y*O!Ip", &text, &PyTuple_Type, &changes, &buckets, &has_final_separator))
         return NULL;
     if (are_possible(changes, buckets))
-        stored = restate_text(span_of(&text), changes, NULL, buckets, has_final_separator);
+        stored = restate(span_of(&text), changes, NULL, buckets, has_final_separator);
     PyBuffer_Release(&text);
     return or_none(stored);
 }
 
-PyObject *values_of(PyObject *self, PyObject *args)
+PyObject *read_values(PyObject *self, PyObject *args)
 {
     Py_buffer text;
     PyObject *changes, *names, *values = NULL;
@@ -300,7 +300,7 @@ static int is_alike(PyObject *first, PyObject *send, int queues)
     return kind == of_first || PyObject_RichCompareBool(kind, of_first, Py_EQ) > 0;
 }
 
-PyObject *messages_of(PyObject *self, PyObject *args)
+PyObject *messages_of_sends(PyObject *self, PyObject *args)
 {
     PyObject *sends, *same, *head, *queue_id, *changes;
     struct span first = {NULL, NULL};
@@ -327,7 +327,7 @@ PyObject *messages_of(PyObject *self, PyObject *args)
         } else if (i > start && (span_bytes(sent) > max_text_bytes || !have_same(same, first, sent))) {
             if (!PyErr_Occurred())
                 break;
-        } else if ((text = restate_text(sent, changes, send, buckets, has_final_separator)) != NULL) {
+        } else if ((text = restate(sent, changes, send, buckets, has_final_separator)) != NULL) {
             Py_ssize_t body_at = PyLong_AsSsize_t(PyTuple_GET_ITEM(send, BODY_ITEM));
             Py_ssize_t body_end = PyLong_AsSsize_t(PyTuple_GET_ITEM(send, END_ITEM));
             if (!PyErr_Occurred())
@@ -434,7 +434,7 @@ PyObject *read_copies(PyObject *self, PyObject *args)
     return copies;
 }
 
-PyObject *map_of_text(PyObject *self, PyObject *text_in)
+PyObject *read_properties(PyObject *self, PyObject *text_in)
 {
     Py_buffer text;
     struct pair pair;

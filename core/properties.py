@@ -22,25 +22,21 @@ Changes = tuple[str | None, ...]
 """Names and values in turns, in the order in which they are put; None as a value removes the property."""
 
 
+@choice.try_in_c
 def stored_text(text: bytes | memoryview, changes: Changes, buckets: int, has_final_separator: bool) -> bytes:
-    """The text of a record: the properties of `text`, changed, in the order of a hash map with so many buckets."""
-    stored = _restate(text, changes, buckets, has_final_separator)
-    return restate(text, changes, buckets, has_final_separator) if stored is None else stored
+    """The text of a record: the properties of `text`, changed, in the order of a hash map with so many buckets.
 
-
-def restate(text: bytes | memoryview, changes: Changes, buckets: int, has_final_separator: bool) -> bytes:
-    """`stored_text` in Python. The one in C returns None for more than 96 properties, or if the text is not UTF-8."""
+    The one in C returns None for more than 96 properties, or if the text is not UTF-8.
+    """
     return encode_stored(_apply_changes(text, changes), buckets, has_final_separator)
 
 
+@choice.try_in_c
 def read_values(text: bytes | memoryview, changes: Changes, names: tuple[str, ...]) -> tuple[str | None, ...]:
-    """The values of the properties with these names in `text`, changed; None for those that it has not."""
-    values = _values_of(text, changes, names)
-    return values_of(text, changes, names) if values is None else values
+    """The values of the properties with these names in `text`, changed; None for those that it has not.
 
-
-def values_of(text: bytes | memoryview, changes: Changes, names: tuple[str, ...]) -> tuple[str | None, ...]:
-    """`read_values` in Python. The one in C returns None where `restate` does."""
+    The one in C returns None where `stored_text` does.
+    """
     properties = _apply_changes(text, changes)
     return tuple([properties.get(name) for name in names])
 
@@ -56,14 +52,9 @@ def _apply_changes(text: bytes | memoryview, changes: Changes) -> dict[str, str]
     return properties
 
 
+@choice.try_in_c
 def read_properties(text: bytes | memoryview) -> dict[str, str]:
-    """The properties of a text: `protocol.message.properties.decode_properties`."""
-    properties = _map_of_text(text)
-    return decode_properties(text) if properties is None else properties
-
-
-def map_of_text(text: bytes | memoryview) -> dict[str, str]:
-    """`read_properties` in Python. The one in C returns None for a text that is not UTF-8."""
+    """The properties of a text. The one in C returns None for a text that is not UTF-8."""
     return decode_properties(text)
 
 
@@ -94,9 +85,3 @@ def _form(
 
 _cached_form: Final = lru_cache(maxsize=2048)(_form)
 """Senders use few different sets of names."""
-
-_restate: Final[Callable[[bytes | memoryview, Changes, int, bool], bytes | None]] = choice.choose(restate)
-_values_of: Final[Callable[[bytes | memoryview, Changes, tuple[str, ...]], tuple[str | None, ...] | None]] = (
-    choice.choose(values_of)
-)
-_map_of_text: Final[Callable[[bytes | memoryview], dict[str, str] | None]] = choice.choose(map_of_text)

@@ -256,6 +256,7 @@ SendChanges = tuple[str | int | None, ...]
 """As `properties.Changes`; a value may be QUEUE_ID or UNIQUE_ID, which is that of the send."""
 
 
+@choice.try_in_c
 def messages_of_sends(
     sends: list[Send],
     start: int,
@@ -273,28 +274,9 @@ def messages_of_sends(
     values of the properties `same`, have a unique id, a queue below `queues`, and at most so many bytes of properties.
 
     They are stored in queue `queue_id`, or each in that of its send. The last two arguments are those of
-    `properties.stored_text`. At least one message, and perhaps not all.
+    `properties.stored_text`. At least one message, and perhaps not all: the one in C ends before a text with more than
+    96 properties.
     """
-    of_send = head, queue_id, changes, buckets, has_final_separator
-    return _messages_of(sends, start, end, queues, max_text_bytes, same, *of_send) or messages_of(
-        sends, start, end, queues, max_text_bytes, same, *of_send
-    )
-
-
-def messages_of(
-    sends: list[Send],
-    start: int,
-    end: int,
-    queues: int,
-    max_text_bytes: int,
-    same: tuple[str, ...],
-    head: Head,
-    queue_id: int | None,
-    changes: SendChanges,
-    buckets: int,
-    has_final_separator: bool,
-) -> list[Message]:
-    """`messages_of_sends` in Python. The one in C ends before a text with more than 96 properties."""
     first = sends[start]
     values = read_values(first.properties, (), same)
     messages: list[Message] = []
@@ -318,4 +300,3 @@ def messages_of(
 
 
 _read_sends = choice.choose(read_sends)
-_messages_of = choice.choose(messages_of)

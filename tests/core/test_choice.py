@@ -42,7 +42,7 @@ def test_each_function_has_its_rule_in_python(native) -> None:
     functions = {name for name in dir(native) if not name.startswith("_")} - {"FORMAT"}
     assert functions == set(in_python)
     assert functions == {
-        *("read_sends", "restate", "values_of", "messages_of", "map_of_text"),
+        *("read_sends", "stored_text", "read_values", "messages_of_sends", "read_properties"),
         *("fill_replies", "pack_records", "add_entries", "gather_records", "scan_plain", "read_copies"),
         *("scan_records", "read_records_at", "list_pairs"),
     }

@@ -23,8 +23,8 @@ CHANGES = st.lists(CHANGE, max_size=6).map(lambda pairs: tuple(item for pair in 
     has_final_separator=st.booleans(),
 )
 def test_texts_are_restated_alike(native, text, changes, buckets, has_final_separator) -> None:
-    wanted = in_python["restate"](text, changes, buckets, has_final_separator)
-    found = native.restate(text, changes, buckets, has_final_separator)
+    wanted = in_python["stored_text"](text, changes, buckets, has_final_separator)
+    found = native.stored_text(text, changes, buckets, has_final_separator)
     if found is None:
         assert is_odd(text, changes)
     else:
@@ -41,7 +41,7 @@ def is_odd(text: bytes, changes: tuple[str | None, ...]) -> bool:
 @given(text=TEXTS | MANY_PAIRS | st.binary(max_size=30), changes=CHANGES)
 def test_values_are_read_alike(native, text, changes) -> None:
     wanted = ("KEYS", "TAGS", "AaAa", "BBBB", "ü", "none")
-    found, values = native.values_of(text, changes, wanted), in_python["values_of"](text, changes, wanted)
+    found, values = native.read_values(text, changes, wanted), in_python["read_values"](text, changes, wanted)
     if found is None:
         assert is_odd(text, changes)
     else:
@@ -51,7 +51,7 @@ def test_values_are_read_alike(native, text, changes) -> None:
 
 @given(text=TEXTS | MANY_PAIRS | st.binary(max_size=30))
 def test_texts_are_read_alike(native, text) -> None:
-    found, wanted = native.map_of_text(text), in_python["map_of_text"](text)
+    found, wanted = native.read_properties(text), in_python["read_properties"](text)
     if found is None:
         assert text.decode("utf-8", "replace").encode() != text
     else:
@@ -66,7 +66,7 @@ def test_texts_are_read_alike(native, text) -> None:
 )
 def test_maps_become_the_same_texts(native, properties, buckets, has_final_separator) -> None:
     changes = tuple(chain.from_iterable(properties.items()))
-    found = native.restate(b"", changes, buckets, has_final_separator)
+    found = native.stored_text(b"", changes, buckets, has_final_separator)
     if found is None:
         has_half_pair = any("\ud800" <= char <= "\udfff" for text in changes for char in text)
         assert len(properties) > 96 or has_half_pair

@@ -33,7 +33,7 @@ def of_kind(
 def test_sends_become_the_same_messages(native, texts, changes, is_5) -> None:
     sends = of_kind(texts)
     arguments = sends, 0, len(sends), 4, 1 << 20, (), HEAD, None, changes, 128 if is_5 else 16, is_5
-    found, wanted = native.messages_of(*arguments), in_python["messages_of"](*arguments)
+    found, wanted = native.messages_of_sends(*arguments), in_python["messages_of_sends"](*arguments)
     assert len(wanted) == len(sends)
     assert found == wanted[: len(found)]
     if len(found) < len(sends):
@@ -60,7 +60,7 @@ def test_sends_become_the_same_messages(native, texts, changes, is_5) -> None:
     ],
 )
 def test_messages_end_before_a_send_that_is_not_alike(core, other) -> None:
-    messages_of = core.messages_of
+    messages_of = core.messages_of_sends
     same = of_kind([b"a\x01b", b"c\x01d"], kind=bytes(bytearray(b"kind")))
     rest = 4, 10, (), HEAD, None, (), 16, True
     assert len(messages_of([*same, *other, *same], 0, 5, *rest)) == 2
@@ -70,7 +70,7 @@ def test_messages_end_before_a_send_that_is_not_alike(core, other) -> None:
 
 
 def test_messages_end_before_a_send_with_another_value(core) -> None:
-    messages_of = core.messages_of
+    messages_of = core.messages_of_sends
     texts = [b"A\x011\x02B\x012", b"B\x012\x02A\x013\x02A\x011", b"B\x012", b"A\x011\x02B\x013"]
     rest = HEAD, None, (), 16, True
     assert len(messages_of(of_kind(texts), 0, 4, 4, 100, ("A",), *rest)) == 2
@@ -81,7 +81,7 @@ def test_messages_end_before_a_send_with_another_value(core) -> None:
 
 
 def test_changes_name_values_of_the_send(core) -> None:
-    messages_of = core.messages_of
+    messages_of = core.messages_of_sends
     sends = [*of_kind([b"A\x011"], unique_id=None), *of_kind([b"A\x011"], queue_id=2, unique_id="é".encode())]
     changes = "Q", QUEUE_ID, "I", UNIQUE_ID
     found = messages_of(sends, 0, 2, 4, 100, (), HEAD, 7, changes, 16, False)
