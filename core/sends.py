@@ -16,13 +16,7 @@ from typing import Any, Final, NamedTuple
 from pocketmq.protocol.errors import FrameError
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
-from pocketmq.protocol.requests.send import (
-    AnySend,
-    EndTransaction,
-    SendBatchMessage,
-    SendMessage,
-    SendMessageV2,
-)
+from pocketmq.protocol.requests.send import EndTransaction, SendBatchMessage, SendMessage, SendMessageV2
 from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
 from pocketmq.protocol.wire.frame import FrameCutter, decode_header
 
@@ -132,14 +126,14 @@ def frames_of(sends: Sequence[Send]) -> bytes:
 
 
 def send_of(
-    request: AnySend, text: bytes, unique_id: str | None, body: bytes | memoryview, opaque: int
+    queue_id: int, born_timestamp: int, text: bytes, unique_id: str | None, body: bytes | memoryview
 ) -> Send:
-    """A request that was decoded, as a send without a kind and a frame of its own. `text` has its properties."""
+    """A send with the properties of `text`, but without a kind, an opaque and a frame of its own."""
     return Send(
         None,
-        opaque,
-        request.queue_id,
-        request.born_timestamp,
+        0,
+        queue_id,
+        born_timestamp,
         text,
         None if unique_id is None else unique_id.encode("utf-8", "replace"),
         memoryview(body),

@@ -10,13 +10,12 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from pocketmq.broker.errors import Refusal
-from pocketmq.broker.network.dispatch import Answer
 from pocketmq.broker.sending.decision import SPECIAL_NAMES, Decision, decide
-from pocketmq.broker.sending.durable_answers import answer_when_durable
+from pocketmq.broker.sending.durable_answers import call_when_answerable, has_to_wait
 from pocketmq.broker.sending.send_checks import check_properties
 from pocketmq.broker.sending.send_handlers import store_send
 from pocketmq.core.properties import read_properties
-from pocketmq.core.sends import Send
+from pocketmq.core.sends import send_of
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
@@ -24,9 +23,9 @@ from pocketmq.protocol.message.java_strings import hash_map_order
 from pocketmq.protocol.message.properties import encode_properties, encode_properties_text
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, is_dlq_topic, is_retry_topic
 from pocketmq.protocol.requests.send import SendMessage
-from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store import PutStatus
 
-from ..calls.broker_call import BrokerCall, HandlerAnswer
+from ..calls.broker_call import BrokerCall
 from ..calls.handler import ANSWERS_LATER, PROXY, Deferred, RpcRefused
 from ..calls.rpc_call import RpcCall
 from ..clients.peer import GrpcPeer
@@ -47,17 +46,17 @@ from .routes import topic_not_found
 from .sent_message import check_type, checked_properties, chosen_queue, stored_flag
 
 _QUEUES: Final = 4
-_NOT_DURABLE: Final[dict[int, tuple[Code, str]]] = {
-    ResponseCode.FLUSH_DISK_TIMEOUT: (Code.MASTER_PERSISTENCE_TIMEOUT, "FLUSH_DISK_TIMEOUT"),
-    ResponseCode.FLUSH_SLAVE_TIMEOUT: (Code.SLAVE_PERSISTENCE_TIMEOUT, "FLUSH_SLAVE_TIMEOUT"),
-    ResponseCode.SLAVE_NOT_AVAILABLE: (Code.HA_NOT_AVAILABLE, "SLAVE_NOT_AVAILABLE"),
+_NOT_DURABLE: Final = {
+    PutStatus.FLUSH_DISK_TIMEOUT: Code.MASTER_PERSISTENCE_TIMEOUT,
+    PutStatus.FLUSH_SLAVE_TIMEOUT: Code.SLAVE_PERSISTENCE_TIMEOUT,
+    PutStatus.SLAVE_NOT_AVAILABLE: Code.HA_NOT_AVAILABLE,
 }
 _STORED: Final = SendMessageResponse(status=OK, entries=[SendResultEntry(status=OK)])
 _Reply = SendMessageResponse
 _OnReply = Callable[[SendMessageResponse], None]
 
 
-def send_message(producing: Producing, request: SendMessageRequest, call: RpcCall) -> _Reply | Deferred:
+def send_message(producing: Producing, request: SendMessageRequest, call: RpcCall) -> Deferred:
     """Store the messages; the reply names their offsets."""
     messages = request.messages[:]
     clients = producing.clients
@@ -81,20 +80,20 @@ def send_message(producing: Producing, request: SendMessageRequest, call: RpcCal
             given = _one(topic, messages[0], texts[0], queue_id)
         else:
             given = _batch(producing, topic, messages, texts, producing.random.randrange(queues))
-        return _store(producing, peer, given, call.answer) or ANSWERS_LATER
-    replies: list[_Reply | None] = [None] * len(messages)
+        _store(producing, peer, given, call.answer)
+        return ANSWERS_LATER
+    replies: dict[int, _Reply] = {}
 
-    def add_later(number: int, reply: _Reply) -> None:
-        """About a message that had to wait for the disk or for slaves."""
+    def add(number: int, reply: _Reply) -> None:
+        """Answer with the last one, which may have to wait for the disk or for slaves."""
         replies[number] = reply
-        joined = _joined(replies)
-        if joined is not None:
-            call.answer(joined)
+        if len(replies) == len(messages):
+            call.answer(_joined([replies[one] for one in sorted(replies)]))
 
     for number, (message, properties) in enumerate(zip(messages, texts, strict=True)):
         given = _one(topic, message, properties, chosen_queue(properties, queues, producing.random))
-        replies[number] = _store(producing, peer, given, partial(add_later, number))
-    return _joined(replies) or ANSWERS_LATER
+        _store(producing, peer, given, partial(add, number))
+    return ANSWERS_LATER
 
 
 def _queues_of(producing: Producing, topic: str, texts: Sequence[Mapping[str, str]]) -> int:
@@ -116,11 +115,8 @@ def _queues_of(producing: Producing, topic: str, texts: Sequence[Mapping[str, st
     return topic_config.write_queue_nums
 
 
-def _joined(given: Sequence[_Reply | None]) -> _Reply | None:
-    """One entry for each message, if all replies are there."""
-    replies = [reply for reply in given if reply is not None]
-    if len(replies) < len(given):
-        return None
+def _joined(replies: Sequence[_Reply]) -> _Reply:
+    """One entry for each message."""
     codes = {reply.status.code for reply in replies}
     code = Code(codes.pop() if len(codes) == 1 else Code.MULTIPLE_RESULTS)
     entries = [
@@ -177,29 +173,17 @@ def _batch(
     )
 
 
-def _store(producing: Producing, peer: GrpcPeer, given: _ToStore, answer_later: _OnReply) -> _Reply | None:
-    """Store a message or a batch: the reply about it alone. `None` if it comes later, when the message is durable."""
+def _store(producing: Producing, peer: GrpcPeer, given: _ToStore, on_reply: _OnReply) -> None:
+    """Store a message or a batch. `on_reply` gets the reply about it alone, now or when the message is durable."""
     sending, properties = producing.sending, given.properties
     text = encode_properties_text(properties).encode("utf-8", "replace")
     try:
         check_properties(sending, text)
         if text.count(b"\x01") != len(properties) or text.count(b"\x02") != len(properties):
             properties = read_properties(text)  # a value has one of these characters
-        unique_id = properties.get(names.UNIQ_KEY)
         special = SPECIAL_NAMES.intersection(properties)
         kind = (*given[:4], special)
-        send = Send(
-            kind,
-            0,
-            given.queue_id,
-            given.born_ms,
-            text,
-            None if unique_id is None else unique_id.encode("utf-8", "replace"),
-            memoryview(given.body),
-            0,
-            0,
-            len(given.body),
-        )
+        send = send_of(given.queue_id, given.born_ms, text, properties.get(names.UNIQ_KEY), given.body)
         decision = producing.decisions.current(kind, sending)
         if decision is None:
             decision = _decide(producing, peer, given, special)
@@ -207,7 +191,8 @@ def _store(producing: Producing, peer: GrpcPeer, given: _ToStore, answer_later: 
         prepared, placed = store_send(sending, decision, send, peer)
     except Refusal as refusal:
         status = Status(code=Code.INTERNAL_SERVER_ERROR, message=PROXY + (refusal.remark or ""))
-        return SendMessageResponse(status=status)
+        on_reply(SendMessageResponse(status=status))
+        return
     reply, transaction_id = (
         SendMessageResponse(),
         (prepared.sends[0].unique_id or b"").decode("utf-8", "replace"),
@@ -220,23 +205,11 @@ def _store(producing: Producing, peer: GrpcPeer, given: _ToStore, answer_later: 
     if given.sys_flag & flags.TRANSACTION_PREPARED and not given.is_batch:
         position = placed.positions[0]
         producing.clients.transactions.remember(given.topic, transaction_id, offset, position)
-    if not sending.durable_log.is_awaited and sending.topics not in sending.tables.unsaved:
-        return reply
-    return _when_durable(producing, peer, reply, placed.end, text, answer_later)
-
-
-def _when_durable(
-    producing: Producing, peer: GrpcPeer, reply: _Reply, end: int, text: bytes, answer_later: _OnReply
-) -> _Reply | None:
-    """The reply about a message, which ends in the log at `end` and has these properties; `None` if it comes later."""
-
-    def answered(answer: HandlerAnswer) -> None:
-        assert isinstance(answer, Answer)
-        answer_later(_not_durable(answer.code) if answer.code else reply)
-
-    call = BrokerCall(peer, SendMessage.code, answered)
-    answer = answer_when_durable(producing.sending, call, Answer(), end, text)
-    return reply if isinstance(answer, Answer) else None
+    end = placed.end if has_to_wait(sending, text) else None
+    if end is None and sending.topics not in sending.tables.unsaved:
+        on_reply(reply)
+    else:
+        call_when_answerable(sending, 1, end, lambda failure: on_reply(_of_stored(reply, failure)))
 
 
 def _decide(producing: Producing, peer: GrpcPeer, given: _ToStore, special: Set[str]) -> Decision:
@@ -257,8 +230,12 @@ def _decide(producing: Producing, peer: GrpcPeer, given: _ToStore, special: Set[
     return decide(producing.sending, request, call, special)
 
 
-def _not_durable(response_code: int) -> _Reply:
-    """The message is stored, but not as safely as broker.conf asks."""
-    code, name = _NOT_DURABLE[response_code]
-    entry = SendResultEntry(status=Status(code=code, message=f"send message failed, sendStatus={name}"))
+def _of_stored(reply: _Reply, failure: PutStatus | None) -> _Reply:
+    """The reply about a message that is stored, but after a failure not as safely as broker.conf asks."""
+    if failure is None:
+        return reply
+    code = _NOT_DURABLE[failure]
+    entry = SendResultEntry(
+        status=Status(code=code, message=f"send message failed, sendStatus={failure.name}")
+    )
     return SendMessageResponse(status=Status(code=code, message=code.name), entries=[entry])

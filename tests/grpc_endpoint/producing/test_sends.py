@@ -144,6 +144,26 @@ async def test_message_that_waits_for_the_disk_is_answered_later(grpc_maker: Any
     assert [entry.offset for entry in reply.entries] == [0, 1]
 
 
+async def test_messages_that_reach_the_disk_at_once_are_answered(
+    grpc_maker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The flusher is a thread of its own: it may be quicker than the handler, which then has nothing to wait for."""
+    grpc = grpc_maker(store={"flush_disk_type": "SYNC_FLUSH"})
+    grpc.topic("t", queues=1)
+    store = grpc.broker.store
+    append_all = store.append_all
+
+    def append_and_flush(messages: Any) -> Any:
+        placed = append_all(messages)
+        store.flush_pass()
+        return placed
+
+    monkeypatch.setattr(store, "append_all", append_and_flush)
+    reply = grpc.call(send(new_message(), new_message()))
+    assert reply.status.code == Code.OK
+    assert [entry.offset for entry in reply.entries] == [0, 1]
+
+
 async def test_recall_that_waits_for_the_disk_is_answered_later(grpc_maker: Any, clock: Any) -> None:
     grpc = grpc_maker(store={"flush_disk_type": "SYNC_FLUSH"}, recall_message_enable=True)
     grpc.topic("d", "DELAY", queues=1)
