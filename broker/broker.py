@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Iterator
 from socket import socket
 
-from pocketmq.core.properties import read_properties
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from pocketmq.store import Clock
 from pocketmq.store.lookup.dispatch import Arrival
@@ -148,8 +147,8 @@ class Broker(Part):
     def _arrived(self, topic: str, queue_id: int, arrivals: list[Arrival]) -> None:
         pulls, popping = self.pulling.waiters, self.popping
         if pulls.has_waiting(topic, queue_id) or popping.has_waiting:
-            for queue_offset, tags_code, text, *_ in arrivals:
-                arrived = topic, queue_id, queue_offset, tags_code, read_properties(text)
+            for arrival in arrivals:
+                arrived = topic, queue_id, *arrival[:3]
                 pulls.arrived(*arrived)
                 popping.waiters.arrived(*arrived)
                 popping.notification_waiters.arrived(*arrived)

@@ -5,11 +5,9 @@ which the expression has no value, does not match. Compiled expressions and refu
 the SQL half of `ExpressionMessageFilter`.
 """
 
-from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from pocketmq.protocol.bodies.client import SQL92
-from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.record import properties_of
 
 from ..bounded_cache import BoundedCache
@@ -25,10 +23,6 @@ _READING_CHARACTERS: Final = 80_000
 _REFUSED: Final = "Invalid SQL92 expression"
 """The official broker appends the message of its parser: `ParseException: Encountered "<EOF>" at ...`."""
 _LONGEST_REASON: Final = 200
-
-
-PropertyMap = Mapping[str, str] | None
-"""The properties of a message that was just stored, if they are known."""
 
 
 class ExpressionRefused(Exception):
@@ -48,14 +42,12 @@ class SqlFilter:
         as many as the official limit (`maxFilterMessageSize`)."""
 
     def matches_record(self, record: memoryview) -> bool:
-        return self._matches(f"\x02{str(properties_of(record), 'utf-8', 'replace')}\x02")
+        return self.matches_text(properties_of(record))
 
-    def matches_properties(self, properties: Mapping[str, str]) -> bool:
-        return self._matches("\x02" + encode_properties_text(properties))
-
-    def _matches(self, properties: str) -> bool:
+    def matches_text(self, text: bytes | memoryview) -> bool:
+        """Whether a message with this property text matches."""
         try:
-            return self._evaluate(properties) is True
+            return self._evaluate(f"\x02{str(text, 'utf-8', 'replace')}\x02") is True
         except EvaluationError:
             return False
 
@@ -66,11 +58,11 @@ class MessageFilter(NamedTuple):
     tags: TagsMatch | None = None
     sql: SqlFilter | None = None
 
-    def matches(self, tags_code: int, property_map: PropertyMap) -> bool:
-        """Whether a message that was just stored may match; without its properties, only its tag is compared."""
+    def matches(self, tags_code: int, text: bytes) -> bool:
+        """Whether a message that was just stored, with this property text, may match."""
         if self.tags is not None:
             return self.tags(tags_code)
-        return self.sql is None or property_map is None or self.sql.matches_properties(property_map)
+        return self.sql is None or self.sql.matches_text(text)
 
 
 EVERY_MESSAGE: Final = MessageFilter()

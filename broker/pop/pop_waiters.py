@@ -16,6 +16,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 import msgspec
+from pocketmq.core.properties import read_values
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.topics import RETRY_PREFIX
 from pocketmq.protocol.requests.pop import Notification, PopMessage
@@ -24,7 +25,7 @@ from pocketmq.store import Clock
 
 from ..config.broker_config import BrokerConfig
 from ..errors import Refusal
-from ..filters.sql_filter import MessageFilter, PropertyMap
+from ..filters.sql_filter import MessageFilter
 from ..network.dispatch import Answer, Call, Held
 from ..time.held_answers import HeldAnswers
 from ..time.slices import ANSWERS_IN_A_TURN
@@ -185,14 +186,13 @@ class PopWaiters:
 
     # -- waking
 
-    def arrived(
-        self, topic: str, queue_id: int, queue_offset: int, tags_code: int, property_map: PropertyMap
-    ) -> None:
-        """A message can be read now: wake requests. Costs only a look-up if no request waits for the topic."""
+    def arrived(self, topic: str, queue_id: int, queue_offset: int, tags_code: int, text: bytes) -> None:
+        """A message with this property text can be read now: wake requests. Costs only a look-up if none waits for the
+        topic."""
         if not self.total:
             return
         if topic.startswith(RETRY_PREFIX):
-            self._retry_arrived(topic, queue_id, tags_code, property_map)
+            self._retry_arrived(topic, queue_id, text)
             return
         groups = self._groups.get(topic)
         if groups is None:
@@ -204,7 +204,7 @@ class PopWaiters:
         is_forced = interval > 0 and queue_offset % interval == 0
         for group in tuple(groups):
             for queue in (ANY_QUEUE, queue_id):
-                self._wake((topic, group, queue), is_forced, tags_code, property_map)
+                self._wake((topic, group, queue), is_forced, tags_code, text)
 
     def _arrived_late(self, topic: str, queue_id: int, groups: Mapping[str, int]) -> None:
         """A message of a topic for which many groups wait: wake some in each loop iteration, whatever their filters.
@@ -221,7 +221,7 @@ class PopWaiters:
         (topic, queue_id), (groups, is_again) = next(iter(self._late.items()))
         for group in groups[-ANSWERS_IN_A_TURN:]:
             for queue in (ANY_QUEUE, queue_id):
-                self._wake((topic, group, queue), True, 0, None)
+                self.wake(topic, group, queue)
         del groups[-ANSWERS_IN_A_TURN:]
         if not groups:
             del self._late[topic, queue_id]
@@ -231,22 +231,22 @@ class PopWaiters:
         if self._late:
             self._timers.call_soon(self._wake_some)
 
-    def _retry_arrived(self, topic: str, queue_id: int, tags_code: int, property_map: PropertyMap) -> None:
-        group = "" if property_map is None else property_map.get(names.ORIGIN_GROUP, "")
+    def _retry_arrived(self, topic: str, queue_id: int, text: bytes) -> None:
+        group = read_values(text, (), (names.ORIGIN_GROUP,))[0] or ""
         origin_topic = topic[len(RETRY_PREFIX) + len(group) + 1 :]
         if not group or not origin_topic:
             return
         for queue in (ANY_QUEUE, queue_id):
-            self._wake((origin_topic, group, queue), True, tags_code, property_map)
+            self.wake(origin_topic, group, queue)
 
     def wake(self, topic: str, group: str, queue_id: int) -> bool:
         """Wake one request with this key, whatever its filter."""
-        return self._wake((topic, group, queue_id), True, 0, None)
+        return self._wake((topic, group, queue_id), True, 0, b"")
 
     def wake_all(self) -> None:
         """Handle all requests once more; they may wait again."""
         for key in list(self._waiting):
-            while self._wake(key, True, 0, None):
+            while self.wake(*key):
                 pass
 
     def stop(self) -> int:
@@ -279,7 +279,7 @@ class PopWaiters:
             self._leave(waiter)
             self._answers.add(waiter)
 
-    def _wake(self, key: WaitKey, is_forced: bool, tags_code: int, property_map: PropertyMap) -> bool:
+    def _wake(self, key: WaitKey, is_forced: bool, tags_code: int, text: bytes) -> bool:
         waiting = self._waiting.get(key)
         while waiting is not None and waiting.count:
             waiter = waiting.heap[0][2]
@@ -290,7 +290,7 @@ class PopWaiters:
                 del self._held[waiter.call]
                 self._leave(waiter)
                 continue
-            if not is_forced and not waiter.wanted.matches(tags_code, property_map):
+            if not is_forced and not waiter.wanted.matches(tags_code, text):
                 return False
             self._leave(waiter)
             self._answers.add(waiter)

@@ -14,7 +14,7 @@ from typing import Final
 
 from pocketmq.protocol.requests.pull import PullMessage
 
-from ..filters.sql_filter import MessageFilter, PropertyMap, SqlFilter
+from ..filters.sql_filter import MessageFilter, SqlFilter
 from ..network.dispatch import Call
 from ..time.held_answers import HeldAnswers
 from ..time.timers import CallSoon
@@ -109,10 +109,8 @@ class PullWaiters:
         """Whether a pull waits for messages of this queue."""
         return (topic, queue_id) in self._waiting
 
-    def arrived(
-        self, topic: str, queue_id: int, queue_offset: int, tags_code: int, property_map: PropertyMap = None
-    ) -> None:
-        """A message can be read now: wake the waiters that it may match."""
+    def arrived(self, topic: str, queue_id: int, queue_offset: int, tags_code: int, text: bytes) -> None:
+        """A message with this property text can be read now: wake the waiters that it may match."""
         waiters = self._waiting.get((topic, queue_id))
         if waiters is None:
             return
@@ -123,7 +121,7 @@ class PullWaiters:
                     self._call_soon(self._renew)
                 self._tests_left -= waiter.tests
             if self._tests_left < 0 or (
-                queue_offset >= waiter.request.queue_offset and waiter.wanted.matches(tags_code, property_map)
+                queue_offset >= waiter.request.queue_offset and waiter.wanted.matches(tags_code, text)
             ):
                 self._make_due(waiter)
             else:

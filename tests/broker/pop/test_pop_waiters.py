@@ -55,7 +55,7 @@ class Waiting:
         return call
 
     async def arrives(self) -> None:
-        self.waiters.arrived("orders", 0, 1, 0, None)
+        self.waiters.arrived("orders", 0, 1, 0, b"")
         await turns()
 
 
@@ -77,7 +77,7 @@ async def test_a_cancelled_request_is_not_woken(waiting: Waiting) -> None:
 async def test_a_request_cancelled_after_it_was_woken_passes_the_message_on(waiting: Waiting) -> None:
     first = waiting.hold("first")
     waiting.hold("second")
-    waiting.waiters.arrived("orders", 0, 1, 0, None)
+    waiting.waiters.arrived("orders", 0, 1, 0, b"")
     assert waiting.waiters.cancel(first)
     await turns()
     assert waiting.answered == ["second"]
@@ -90,7 +90,7 @@ async def test_a_connection_that_closes_after_its_request_was_woken_passes_the_m
     connection = FakeConnection()
     waiting.hold("first", connection=connection)
     waiting.hold("second")
-    waiting.waiters.arrived("orders", 0, 1, 0, None)
+    waiting.waiters.arrived("orders", 0, 1, 0, b"")
     connection.close()
     await turns()
     assert waiting.answered == ["second"]
@@ -173,7 +173,7 @@ async def test_a_message_that_many_groups_wait_for_wakes_them_some_at_a_time(
             waiting.hold("", group=f"g{number}")
     left = []
     for number in range(messages):
-        waiting.waiters.arrived("orders", 0, number, 0, None)
+        waiting.waiters.arrived("orders", 0, number, 0, b"")
     while waiting.waiters.total and len(left) < 50:
         left.append(waiting.waiters.total)
         await asyncio.sleep(0)

@@ -84,7 +84,7 @@ async def test_pulls_that_come_and_go_while_the_scan_goes_on_are_kept_and_forgot
     scan = waiters.scan(500, 500, lambda topic, queue_id: 0)
     next(scan)
     waiters.hold(Waiter(connection, answered.append, queue_id=0), 700, 700)
-    waiters.arrived("T", 2, 0, 0)
+    waiters.arrived("T", 2, 0, 0, b"")
     assert sum(1 for _ in scan) == 3  # two of them in place of what has gone
     assert (len(waiters), waiters.earliest_ms) == (3, 700)
     await turns(1)
@@ -110,7 +110,7 @@ async def test_a_pull_that_fails_when_woken_gets_an_error_and_the_others_are_ans
 
     hold(waiters, connection, fail)
     hold(waiters, connection, answered.append)
-    waiters.arrived("T", 0, 0, 0)
+    waiters.arrived("T", 0, 0, 0, b"")
     await turns(1)
     assert len(answered) == 1
     assert as_asked(connection.late_answers[0]).code == 1
@@ -122,14 +122,14 @@ async def test_a_message_is_tested_a_limited_number_of_times_and_wakes_the_rest(
     long = " OR ".join(["a = 1"] * 700)
     for _ in range(20):
         hold(waiters, connection, answered.append, long)
-    waiters.arrived("T", 0, 0, 0, {"a": "2"})
+    waiters.arrived("T", 0, 0, 0, b"a\x012")
     assert len(waiters) == 3  # 50,000 tests are a quarter of a read of 12 messages
     await turns(2)
     assert len(answered) == 2  # a read by SQL is the last of its iteration
     await turns(waiters.wake_all())
     assert len(answered) == 20
     hold(waiters, connection, answered.append, long)
-    waiters.arrived("T", 0, 0, 0, {"a": "2"})
+    waiters.arrived("T", 0, 0, 0, b"a\x012")
     assert len(waiters) == 1  # the next iteration tests again
 
 
