@@ -12,7 +12,8 @@ from pocketmq.core.replies import reply_frames
 from pocketmq.core.sends import Send
 from pocketmq.protocol.message.offset_id import encode_message_ids
 from pocketmq.protocol.wire.command import JSON, Command
-from pocketmq.protocol.wire.frame import PREFIX, encode_frame
+from pocketmq.protocol.wire.frame import encode_frame
+from pocketmq.protocol.wire.header_form import HeaderForm
 from pocketmq.protocol.wire.json_header import encode_json_header
 from pocketmq.store.put_values import Placed
 
@@ -32,7 +33,7 @@ class ReplyForm:
             self._json_form({"msgId": message_id}),
             self._json_form({"msgId": message_id, "recallHandle": "%b"}),
         ]
-        self._batch_form = self._json_form({"msgId": "%b"})
+        self._batch_form = HeaderForm(self._json_form({"msgId": "%b"}))
 
     def frames(
         self, sends: list[Send], placed: Placed, start: int, record: int, handles: list[str | None] | None
@@ -63,8 +64,8 @@ class ReplyForm:
             record += count
             if self._is_json and self._has_id and unique_id is not None and unique_id.isalnum():
                 ids = encode_message_ids(self._store_host, positions).encode()
-                header = self._batch_form % (ids, send.queue_id, queue_offset, unique_id, send.opaque)
-                frames.append(PREFIX.pack(len(header) + 4, len(header)) + header)
+                values = ids, send.queue_id, queue_offset, unique_id, send.opaque
+                frames.append(self._batch_form.head(values, 0))
             else:
                 frames.append(self.frame(send, positions, queue_offset))
         return frames

@@ -30,8 +30,7 @@ from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import HALF_TOPIC
 from pocketmq.protocol.requests.send import EndTransaction
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG
-from pocketmq.protocol.wire.frame import PREFIX
-from pocketmq.protocol.wire.json_header import encode_json_header
+from pocketmq.protocol.wire.header_form import HeaderForm
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import from_fields
 from pocketmq.store import PutStatus
@@ -71,8 +70,8 @@ class EndKind(msgspec.Struct, gc=False, eq=False):
     request: EndTransaction
     """Right but for offset, position and ids."""
     is_oneway: bool
-    reply: bytes | None = None
-    """The header that answers an end that was carried out, with %d for its opaque; no bytes if it is not JSON."""
+    form: HeaderForm | None = None
+    """Of the JSON header that answers an end that was carried out; made for the first one. Its value is the opaque."""
 
 
 class Decision(NamedTuple):
@@ -280,17 +279,15 @@ def _confirm(kind: EndKind, end: End, connection: Connection) -> None:
     if kind.is_oneway:
         return
     answer = _ANSWERS[kind.request.commit_or_rollback]
-    if kind.reply is None:
+    if kind.form is None:
         reply = connection.reply_to(end.decode(), answer.code, answer.remark, {})
-        reply.opaque, kind.reply = 0, b""
+        reply.opaque = 0
         if reply.header_type == JSON:
-            before, _, behind = encode_json_header(reply).replace(b"%", b"%%").rpartition(b'"opaque":0')
-            kind.reply = before + b'"opaque":%d' + behind
-    if kind.reply:
-        header = kind.reply % end.opaque
-        connection.write_frame(PREFIX.pack(len(header) + 4, len(header)) + header)
-    else:
+            kind.form = HeaderForm.of(reply, [(b'"opaque":0', b'"opaque":%d')])
+    if kind.form is None:
         connection.answer(end.decode(), answer)
+    else:
+        connection.write_frame(kind.form.head((end.opaque,), 0))
 
 
 def _check_match(request: EndTransaction, end: End, half: Record, group: str | None) -> None:

@@ -17,7 +17,7 @@ _PREFIX: Final = struct.Struct(">iI")
 
 
 class HeaderForm:
-    """Makes the frames of requests like the sample."""
+    """Makes frames like the sample."""
 
     __slots__ = ("_header",)
 
