@@ -12,6 +12,7 @@ _MODULES = (
 )
 NO_BODY_HERE = {
     *("BrokerReplicasInfo", "ElectMasterResponseBody", "GetBrokerLiteInfoResponseBody", "MessageQueue"),
+    "EpochEntryCache",
     *("GetLiteClientInfoResponseBody", "GetLiteGroupInfoResponseBody", "GetLiteTopicInfoResponseBody"),
     *("GetParentTopicInfoResponseBody", "LiteSubscriptionCtlRequestBody", "SyncStateSet", "ConsumeByWho"),
     *("RollbackStats", "RoleChangeNotifyEntry", "ClusterAclVersionInfo", "TopicQueueMappingSerializeWrapper"),

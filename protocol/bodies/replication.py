@@ -35,21 +35,3 @@ class HARuntimeInfo(Body, frozen=True):
     in_sync_slave_nums: int = 0
     ha_connection_info: list[HAConnectionRuntimeInfo] = field(default_factory=list)
     ha_client_runtime_info: HAClientRuntimeInfo = field(default_factory=HAClientRuntimeInfo)
-
-
-class EpochEntry(Body, frozen=True):
-    """The range of the log that was written under one master epoch."""
-
-    epoch: int = 0
-    start_offset: int = 0
-    end_offset: int = 0
-
-
-class EpochEntryCache(Body, frozen=True):
-    """The epochs that a broker knows."""
-
-    cluster_name: str | None = None
-    broker_name: str | None = None
-    broker_id: int = 0
-    epoch_list: list[EpochEntry] | None = None
-    max_offset: int = 0

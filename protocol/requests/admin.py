@@ -1,12 +1,12 @@
-"""Requests that inspect or configure a running broker: settings, figures, cold data.
+"""Requests that inspect or configure a running broker: settings and figures.
 
 Users and rights are in `security.py`.
 """
 
-from ..bodies.body import PropertiesText, Text
+from ..bodies.body import PropertiesText
 from ..bodies.broker import BrokerStatsData
 from ..bodies.routes import KVTable
-from ..wire.schema import NoReply, Reply, Request, field, request
+from ..wire.schema import NoReply, Reply, Request, request
 
 
 @request(25, body=PropertiesText)
@@ -36,34 +36,3 @@ class ViewBrokerStatsData(Request[BrokerStatsData], frozen=True, kw_only=True):
 
     stats_name: str
     stats_key: str
-
-
-@request(2001, only_in=5, body=PropertiesText)
-class UpdateColdDataFlowCtrConfig(Request[NoReply], frozen=True, kw_only=True):
-    """Limit what groups read from disk: one `group=threshold` a line."""
-
-
-@request(2002, only_in=5, body=Text)
-class RemoveColdDataFlowCtrConfig(Request[NoReply], frozen=True, kw_only=True):
-    """Remove the limit of a group. The body is its name."""
-
-
-@request(2003, only_in=5)
-class GetColdDataFlowCtrInfo(Request[Text], frozen=True, kw_only=True):
-    """The limits and what was read, as a JSON object."""
-
-
-@request(2004, "SET_COMMITLOG_READ_MODE", only_in=5)
-class SetCommitLogReadMode(Request[NoReply], frozen=True, kw_only=True):
-    """Advise the system how the log is read: 0 normal, 1 random. There is no official header class, only this field."""
-
-    read_ahead_mode: str | None = field(name="READ_AHEAD_MODE", default=None)
-
-
-@request(5001, only_in=5)
-class SwitchTimerEngine(Request[NoReply], frozen=True, kw_only=True):
-    """Keep delayed messages in RocksDB (R) or in the timer wheel of files (F). There is no official header class, only
-    this field.
-    """
-
-    engine_type: str | None = field(name="E_T", default=None)

@@ -7,7 +7,7 @@ requests of tools (21, 201).
 from ..bodies.body import Text
 from ..bodies.broker import TimerCheckpointBytes, TimerMetricsSerializeWrapper
 from ..bodies.offsets import ConsumerOffsetSerializeWrapper
-from ..bodies.replication import EpochEntryCache, HARuntimeInfo
+from ..bodies.replication import HARuntimeInfo
 from ..wire.schema import Long, NoReply, Reply, Request, request
 
 
@@ -60,8 +60,3 @@ class ResetMasterFlushOffset(Request[NoReply], frozen=True, kw_only=True):
     """Tool to slave: use this as the master's flushed offset. `ResetMasterFlushOffsetHeader`."""
 
     master_flush_offset: Long
-
-
-@request(1007, only_in=5)
-class GetBrokerEpochCache(Request[EpochEntryCache], frozen=True, kw_only=True):
-    """To a broker: the epochs of its masters."""
