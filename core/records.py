@@ -15,8 +15,14 @@ from zlib import crc32
 
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.batch import BatchElement, decode_batch
-from pocketmq.protocol.message.java_strings import java_hash
-from pocketmq.protocol.message.properties import DELAY, KEYS, TAGS, UNIQ_KEY, decode_properties
+from pocketmq.protocol.message.properties import (
+    DELAY,
+    KEYS,
+    TAGS,
+    UNIQ_KEY,
+    decode_properties,
+    tags_code,
+)
 from pocketmq.protocol.message.record import MAX_PROPERTIES_BYTES
 
 from . import choice
@@ -196,9 +202,11 @@ def _records_of(
             )
         )
         properties = decode_properties(bytes(element.properties))
-        due_ms = delivery_time(properties, head.delays_ms, store_timestamp) if code is None else code
-        tags_code, hashes = _code_and_hashes(properties, head.keys_start, head.tags_start)
-        entry = _ENTRY.pack(position, size, tags_code if due_ms is None else due_ms)
+        own_code = delivery_time(properties, head.delays_ms, store_timestamp) if code is None else code
+        if own_code is None:
+            own_code = tags_code(properties.get(TAGS))
+        entry = _ENTRY.pack(position, size, own_code)
+        hashes = key_hashes(properties, head.keys_start, head.tags_start)
         keys = b"".join([KEY.pack(value, position) for value in hashes])
         records.append(_Record(position, data, entry, keys))
         position += size
@@ -242,18 +250,15 @@ def delivery_time(
     return store_timestamp + delays_ms[level - 1] if level else None
 
 
-def _code_and_hashes(
-    properties: Mapping[str, str], keys_start: int, tags_start: int
-) -> tuple[int, list[int]]:
-    """The tags code of a message with these properties, and the hashes of its keys."""
-    unique_key, keys, tags = (properties.get(name, "") for name in (UNIQ_KEY, KEYS, TAGS))
-    code = java_hash(tags)
+def key_hashes(properties: Mapping[str, str], keys_start: int, tags_start: int) -> list[int]:
+    """Under which hashes a message with these properties is in the index; the starts are those of its `Head`."""
     if keys_start < 0:
-        return code, []
-    hashes = [key_hash(keys_start, key) for key in (unique_key, *keys.split(" ")) if key]
+        return []
+    keys, tags = properties.get(KEYS, ""), properties.get(TAGS)
+    hashes = [key_hash(keys_start, key) for key in (properties.get(UNIQ_KEY), *keys.split(" ")) if key]
     if tags and tags_start >= 0:
         hashes.append(key_hash(tags_start, tags))
-    return code, hashes
+    return hashes
 
 
 def record_bytes(message: Message) -> int:

@@ -41,7 +41,7 @@ IsAwaited = Callable[[str, int], bool]
 """(topic, queue id)"""
 
 _LONGEST_CACHED: Final = 128
-"""Longer tags and topics are rare: 10,000 of 32 KB would take 320 MB."""
+"""Longer tags are rare: 10,000 of 32 KB would take 320 MB."""
 _code_of_short_tags = lru_cache(10_000)(tags_code)
 
 
@@ -50,15 +50,6 @@ def code_of_tags(tags: str | None) -> int:
     if not tags:
         return 0
     return _code_of_short_tags(tags) if len(tags) <= _LONGEST_CACHED else tags_code(tags)
-
-
-def topic_of(topic_bytes: bytes) -> str:
-    """The topic of a record; never raises."""
-    decode = _short_topic if len(topic_bytes) <= _LONGEST_CACHED else bytes.decode
-    return decode(topic_bytes, "utf-8", "replace")
-
-
-_short_topic = lru_cache(10_000)(bytes.decode)
 
 
 class Dispatcher:
@@ -146,7 +137,7 @@ class Dispatcher:
         A damaged record with an impossible place gets into no queue; the records behind it are dispatched all the same.
         """
         _, size, queue_id, queue_offset, sys_flag, store_timestamp, topic_bytes, text = record
-        topic = topic_of(topic_bytes)
+        topic = topic_bytes.decode("utf-8", "replace")
         in_queue = is_queued(sys_flag)
         if in_queue and not is_possible_place(topic, queue_id, queue_offset):
             logger.error(
@@ -163,8 +154,8 @@ class Dispatcher:
             self._queues.get_or_create(topic, queue_id).append(position, size, code, queue_offset)
             if self._has_light_queues:
                 self._dispatch_to_light_queues(topic, properties, position, size, code)
-        hashes = self._index.hashes_of(topic, properties, sys_flag) if self._index.enabled else None
-        if hashes is not None:
+        hashes = self._index.hashes_of(topic, properties, sys_flag)
+        if hashes:
             self._index.put(((hashes, position, store_timestamp),))
         self.position, self.newest_position = position + size, position
         self.newest_timestamp = store_timestamp

@@ -14,9 +14,8 @@ from itertools import groupby
 from operator import itemgetter
 
 from pocketmq.core.key_hash import hash_starts, key_hash
-from pocketmq.core.records import KEY
+from pocketmq.core.records import KEY, key_hashes
 from pocketmq.protocol.message.flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK
-from pocketmq.protocol.message.properties import KEYS, TAGS, UNIQ_KEY
 
 from .. import layout
 from ..clock import Clock
@@ -99,19 +98,11 @@ class KeyIndex:
             file.file.delete()
         return rebuild_from
 
-    def hashes_of(self, topic: str, properties: Mapping[str, str], sys_flag: int) -> list[int] | None:
-        """Hashes of the keys that a message is indexed by; None without keys."""
-        unique_key, keys = properties.get(UNIQ_KEY), properties.get(KEYS)
-        tags = properties.get(TAGS) if self._index_tags else None
-        if not (unique_key or keys or tags) or sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
-            return None
-        of_keys, of_tags = hash_starts(topic)
-        wanted = [key_hash(of_keys, unique_key)] if unique_key else []
-        if keys:
-            wanted += [key_hash(of_keys, key) for key in keys.split(" ") if key]
-        if tags:
-            wanted.append(key_hash(of_tags, tags))
-        return wanted
+    def hashes_of(self, topic: str, properties: Mapping[str, str], sys_flag: int) -> list[int]:
+        """Hashes of the keys that a message is indexed by."""
+        if sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
+            return []
+        return key_hashes(properties, *self.key_starts(topic))
 
     def key_starts(self, topic: str) -> tuple[int, int]:
         """The hashes of what stands before a key and before tags in a key of the index; -1 for what is not indexed."""

@@ -21,7 +21,7 @@ from ..config import StoreConfig
 from ..log.commit_log import CommitLog
 from ..log.record_scan import scan_records
 from .consume_queue import ConsumeQueue
-from .dispatch import Arrival, Dispatcher, topic_of
+from .dispatch import Arrival, Dispatcher
 from .index_file import IndexEntry
 from .key_index import KeyIndex
 from .queue_table import QueueTable, is_possible_place
@@ -131,8 +131,8 @@ class LogDispatch:
 
         Raises StoreError when a file cannot be made, for these or earlier ones.
         """
-        dispatcher, index = self._dispatcher, self._index
-        indexes, hashes_of, tags_code_of = index.enabled, index.hashes_of, dispatcher.tags_code_of
+        dispatcher = self._dispatcher
+        hashes_of, tags_code_of = self._index.hashes_of, dispatcher.tags_code_of
         is_awaited, one_by_one = dispatcher.on_arrivals is not None, self._one_by_one
         for record in records:
             at, size, queue_id, queue_offset, sys_flag, store_timestamp, topic_bytes, text = record
@@ -157,11 +157,10 @@ class LogDispatch:
                         arrival = queue_offset, code, text, position, size
                         self._arrivals.append(((topic, queue_id), arrival))
             else:
-                topic = topic_of(topic_bytes)
-            if indexes:
-                hashes = hashes_of(topic, properties, sys_flag)
-                if hashes is not None:
-                    self._entries.append((hashes, position, store_timestamp))
+                topic = topic_bytes.decode("utf-8", "replace")
+            hashes = hashes_of(topic, properties, sys_flag)
+            if hashes:
+                self._entries.append((hashes, position, store_timestamp))
             self._newest = end, store_timestamp, position
             self._gathered += 1
             if self._gathered >= _MOST_GATHERED:
@@ -187,7 +186,7 @@ class LogDispatch:
 
     def _tail(self, topic_bytes: bytes, queue_id: int) -> _Tail | None:
         """None for a topic or queue id that only a damaged record can name."""
-        topic = topic_of(topic_bytes)
+        topic = topic_bytes.decode("utf-8", "replace")
         if not is_possible_place(topic, queue_id, 0):
             return None
         tail = self._tails[topic_bytes, queue_id] = _Tail(self._queues.get_or_create(topic, queue_id))

@@ -24,7 +24,6 @@ from pocketmq.store import MessageStore, StoreError
 from pocketmq.store.files.mapped_file import MappedFile
 from pocketmq.store.log.record_scan import scan_records
 from pocketmq.store.lookup.consume_queue import ConsumeQueue
-from pocketmq.store.lookup.dispatch import topic_of
 from pocketmq.store.lookup.key_index import IndexMark
 from pocketmq.store.lookup.queue_unit import UNIT
 from pocketmq.store.put_values import RefusedError
@@ -138,7 +137,7 @@ class Rewinding:
             for at, size, queue_id, queue_offset, sys_flag, _, topic, _ in scan_records(
                 file.view, position - file.base, file.written, check_crc=False
             ):
-                queue = self._queues.get(topic_of(topic), queue_id)
+                queue = self._queues.get(topic.decode("utf-8", "replace"), queue_id)
                 unit = None if queue is None else queue.unit(queue_offset)
                 if is_queued(sys_flag) and (unit is None or unit[0] != file.base + at):
                     rolled_back = with_transaction_type(sys_flag, TRANSACTION_ROLLBACK)

@@ -15,7 +15,7 @@ from pocketmq.protocol.message.record import Record, decode_record, encode_recor
 from pocketmq.store import MessageStore, NewMessage, VirtualClock, message_store
 from pocketmq.store.log.record_scan import scan_records
 from pocketmq.store.lookup import log_dispatch
-from pocketmq.store.lookup.dispatch import code_of_tags, topic_of
+from pocketmq.store.lookup.dispatch import code_of_tags
 from pocketmq.store.lookup.log_dispatch import LogDispatch
 
 from store_batches import leave_as_killed, open_small
@@ -183,12 +183,11 @@ def test_a_start_writes_index_headers_once_per_batch(open_store, put, crash, tmp
     assert written.call_count < 10
 
 
-def test_long_tags_and_topics_are_not_kept() -> None:
+def test_long_tags_are_not_kept() -> None:
     tracemalloc.start()
     try:
         for number in range(100):
             code_of_tags(f"{number} {'x' * 3_000}")
-            topic_of(b"%d %s" % (number, b"x" * 3_000))
         assert tracemalloc.get_traced_memory()[0] < 100_000
     finally:
         tracemalloc.stop()
