@@ -381,11 +381,6 @@ def sys_flag_for_hosts(sys_flag: int, born_host: bytes, store_host: bytes) -> in
 # One field of a whole record that starts at byte 0.
 
 
-def queue_id_of(record: memoryview) -> int:
-    queue_id: int = _INT.unpack_from(record, QUEUE_ID_AT)[0]
-    return queue_id
-
-
 def queue_offset_of(record: memoryview) -> int:
     queue_offset: int = _LONG.unpack_from(record, QUEUE_OFFSET_AT)[0]
     return queue_offset
@@ -395,11 +390,6 @@ def position_of(record: memoryview) -> int:
     """The position in the commit log that the record itself names."""
     position: int = _LONG.unpack_from(record, PHYSICAL_OFFSET_AT)[0]
     return position
-
-
-def sys_flag_of(record: memoryview) -> int:
-    sys_flag: int = _INT.unpack_from(record, SYS_FLAG_AT)[0]
-    return sys_flag
 
 
 def store_timestamp_of(record: memoryview) -> int:

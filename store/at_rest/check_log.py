@@ -5,16 +5,7 @@ from pathlib import Path
 
 import msgspec
 from pocketmq.protocol.message.flags import is_queued
-from pocketmq.protocol.message.record import (
-    BLANK,
-    measure_record,
-    position_of,
-    queue_id_of,
-    queue_offset_of,
-    store_timestamp_of,
-    sys_flag_of,
-    topic_of,
-)
+from pocketmq.protocol.message.record import BLANK, Record, decode_record, measure_record
 
 from ..lookup.queue_table import is_possible_place
 from .findings import Findings, Place
@@ -61,32 +52,33 @@ class LogCheck(msgspec.Struct):
         """Walk one file; (end of its records, whether the filler closes it)."""
         at = 0
         while (size := measure_record(file.view, at, len(file.view))) > 0:
-            self._record(file.view[at : at + size], file.base + at)
+            self._record(decode_record(file.view, at), file.base + at)
             at += size
         return (file.end, True) if size == BLANK else (file.base + at, False)
 
-    def _record(self, record: memoryview, position: int) -> None:
+    def _record(self, record: Record, position: int) -> None:
         report = self._findings.report
         report.records += 1
-        timestamp = store_timestamp_of(record)
         if report.first_store_time_ms < 0:
-            report.first_store_time_ms = timestamp
-        report.last_store_time_ms = max(report.last_store_time_ms, timestamp)  # a clock may be set back
+            report.first_store_time_ms = record.store_timestamp
+        # A clock may be set back.
+        report.last_store_time_ms = max(report.last_store_time_ms, record.store_timestamp)
         if self._progress is not None and not report.records & 0xFFFF:
             self._progress(position)
-        own_position = position_of(record)
-        if own_position != position:
+        if record.position != position:
             self._findings.damage(
-                self._log.directory, f"the record at {position} says its position is {own_position}", "none"
+                self._log.directory,
+                f"the record at {position} says its position is {record.position}",
+                "none",
             )
-        if is_queued(sys_flag_of(record)):
-            number = queue_offset_of(record)
-            place = topic, queue_id = topic_of(record), queue_id_of(record)
+        if is_queued(record.sys_flag):
+            number = record.queue_offset
+            place = topic, queue_id = record.topic, record.queue_id
             if is_possible_place(topic, queue_id, number):
                 records = self.records.get(place)
                 if records is None:
                     records = self.records[place] = QueueRecords()
-                records.add(number, position, len(record))
+                records.add(number, position, record.size)
             else:
                 self._findings.damage(
                     self._log.directory,

@@ -25,12 +25,10 @@ from pocketmq.protocol.message.record import (
     position_of,
     properties_around,
     properties_of,
-    queue_id_of,
     queue_offset_of,
     read_rows,
     restore_record,
     store_timestamp_of,
-    sys_flag_of,
     topic_of,
 )
 
@@ -158,10 +156,8 @@ def test_random_bytes_are_measured_without_an_exception(data: bytes):
 def test_one_field_of_a_record_is_read_as_the_whole_record_has_it(record: Record):
     encoded = memoryview(encode_record(record))
     whole = decode_record(encoded)
-    assert queue_id_of(encoded) == whole.queue_id
     assert queue_offset_of(encoded) == whole.queue_offset
     assert position_of(encoded) == whole.position
-    assert sys_flag_of(encoded) == whole.sys_flag
     assert store_timestamp_of(encoded) == whole.store_timestamp
     assert topic_of(encoded) == whole.topic
     assert properties_of(encoded) == whole.properties
