@@ -1,4 +1,4 @@
-"""What a rule does to a request: one class an effect.
+"""What a rule does to a request: one class an effect, whose fields are its options as they were given.
 
     arrived    the request is here and was not handled yet. True: it will not be
     answering  its reply is ready. True: the effect sends it, or something else, or nothing
@@ -8,14 +8,14 @@ All of it on the server's loop. An `Exchange` (`sending.py`) is one hit request 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import Any, ClassVar, Final
 
+import msgspec
 from pocketmq.broker.network.dispatch import Answer
 from pocketmq.protocol.wire.command import Command
 
-from ..errors import WrongValueError
 from ..requests.logged_request import LoggedRequest
 from ..requests.values import response_code, response_name
 from .outcomes import DROP, PASS, Decision, Refused, Reply, wire_body, wire_fields
@@ -28,7 +28,7 @@ CONTROLS: Final = 10_000
 """Coroutine functions of `control` that run at once; a request beyond that is handled as usual."""
 
 
-class Effect:
+class Effect(msgspec.Struct, eq=False):
     """What happens to a request that a rule hits."""
 
     name: ClassVar[str]
@@ -38,10 +38,11 @@ class Effect:
     """Although it needs a reply, a rule for the rpc Telemetry hits the messages of gRPC clients."""
     hits_our_requests: ClassVar[bool] = False
     """Also applies to requests of the broker to its clients."""
-    why_no_rpc: str = ""
-    """Why it cannot be done to the reply of a gRPC call; empty if it can."""
-    fail: Callable[[str, BaseException], None]
-    """Notes that a function of the test raised; set by the rule."""
+
+    @property
+    def why_no_rpc(self) -> str:
+        """Why it cannot be done to the reply of a gRPC call; empty if it can."""
+        return ""
 
     def arrived(self, exchange: Exchange) -> bool:
         return False
@@ -54,38 +55,32 @@ class Effect:
 
     def as_json(self) -> dict[str, Any]:
         """Its own options, as they were given; those that are not, are left out."""
-        return {}
+        given = ((one.name, getattr(self, one.name), one.default) for one in msgspec.structs.fields(self))
+        return {name: value for name, value, default in given if value != default}
 
 
 class Refuse(Effect):
     name = "refuse"
-
-    def __init__(self, response: str | int, remark: str | None) -> None:
-        if remark is not None and not isinstance(remark, str):
-            raise WrongValueError(f"remark must be a text, got {remark!r}", ["a text"])
-        self._response = response_code("response", response)
-        self._remark = remark
+    response: int
+    remark: str | None = None
 
     def arrived(self, exchange: Exchange) -> bool:
-        exchange.answer(Answer(code=self._response, remark=self._remark))
+        exchange.answer(Answer(code=self.response, remark=self.remark))
         return True
 
     def as_json(self) -> dict[str, Any]:
-        words: dict[str, Any] = {"response": response_name(self._response)}
-        return words if self._remark is None else words | {"remark": self._remark}
+        return super().as_json() | {"response": response_name(self.response)}
 
 
 class Silence(Effect):
     name = "silence"
     hits_our_requests = True
-
-    def __init__(self, *, execute: bool) -> None:
-        self._execute = execute
+    execute: bool = False
 
     def arrived(self, exchange: Exchange) -> bool:
-        if not self._execute:
+        if not self.execute:
             exchange.forget()
-        return not self._execute
+        return not self.execute
 
     def answering(self, exchange: Exchange, reply: ReadyReply) -> bool:
         exchange.forget()
@@ -93,38 +88,30 @@ class Silence(Effect):
 
     def calling(self, exchange: Exchange) -> bool:
         return True
-
-    def as_json(self) -> dict[str, Any]:
-        return {"execute": True} if self._execute else {}
 
 
 class Disconnect(Effect):
     name = "disconnect"
     hits_our_requests = True
-
-    def __init__(self, *, execute: bool, reset: bool, within_body: bool) -> None:
-        self._execute = execute or within_body
-        self._reset = reset
-        self._within_body = within_body
+    execute: bool = False
+    """Always with `within_body`."""
+    reset: bool = False
+    within_body: bool = False
 
     def arrived(self, exchange: Exchange) -> bool:
-        if self._execute and not exchange.request.oneway:
+        if self.execute and not exchange.request.oneway:
             return False
-        exchange.disconnect(reset=self._reset)
-        return not self._execute
+        exchange.disconnect(reset=self.reset)
+        return not self.execute
 
     def answering(self, exchange: Exchange, reply: ReadyReply) -> bool:
         exchange.forget()
-        exchange.disconnect(reset=self._reset, first=exchange.first_half(reply) if self._within_body else b"")
+        exchange.disconnect(reset=self.reset, first=exchange.first_half(reply) if self.within_body else b"")
         return True
 
     def calling(self, exchange: Exchange) -> bool:
-        exchange.disconnect(reset=self._reset)
+        exchange.disconnect(reset=self.reset)
         return True
-
-    def as_json(self) -> dict[str, Any]:
-        words = {"execute": self._execute, "reset": self._reset, "within_body": self._within_body}
-        return {name: True for name, value in words.items() if value}
 
 
 class Delay(Effect):
@@ -132,13 +119,11 @@ class Delay(Effect):
     needs_reply = True
     hits_telemetry = True
     hits_our_requests = True
-
-    def __init__(self, seconds: float, jitter: float) -> None:
-        self._seconds = seconds
-        self._jitter = jitter
+    seconds: float
+    jitter: float = 0.0
 
     def _later(self, exchange: Exchange) -> float:
-        return max(0.0, self._seconds + exchange.watcher.random.uniform(-self._jitter, self._jitter))
+        return max(0.0, self.seconds + exchange.watcher.random.uniform(-self.jitter, self.jitter))
 
     def arrived(self, exchange: Exchange) -> bool:
         if exchange.request.oneway:  # a message on a telemetry stream
@@ -153,63 +138,55 @@ class Delay(Effect):
         exchange.watcher.call_later(self._later(exchange), exchange.call_now)
         return True
 
-    def as_json(self) -> dict[str, Any]:
-        return {"seconds": self._seconds} | ({"jitter": self._jitter} if self._jitter else {})
-
 
 class Alter(Effect):
     name = "alter"
     needs_reply = True
+    fields: dict[str, str] | None = None
+    body: bytes | None = None
+    opaque: int | None = None
+    function: AlterFunction | None = None
 
-    def __init__(
-        self,
-        function: AlterFunction | None,
-        fields: Mapping[str, object] | None,
-        body: bytes | str | None,
-        opaque: int | None,
-    ) -> None:
-        self._function = function
-        self._fields = None if fields is None else wire_fields(fields)
-        self._body = None if body is None else wire_body(body)
-        self._opaque = opaque
-        if opaque is not None:
-            self.why_no_rpc = "a gRPC call has no opaque number"
+    @property
+    def why_no_rpc(self) -> str:
+        return "" if self.opaque is None else "a gRPC call has no opaque number"
 
     def answering(self, exchange: Exchange, reply: ReadyReply) -> bool:
         changed = Reply(reply.command.code, reply.command.fields, reply.body, reply.command.remark)
         try:
             exchange.send(self._changed(changed, reply.command))
         except Exception as error:
-            self.fail("the function of alter", error)
+            exchange.fail("the function of alter", error)
             exchange.send(reply)
         return True
 
     def _changed(self, reply: Reply, former: Command) -> ReadyReply:
-        reply.fields |= self._fields or {}
-        if self._body is not None:
-            reply.body = self._body
-        if self._function is not None:
-            returned = self._function(reply)
+        reply.fields |= self.fields or {}
+        if self.body is not None:
+            reply.body = self.body
+        if self.function is not None:
+            returned = self.function(reply)
             if returned is not None and not isinstance(returned, Reply):
                 raise TypeError(f"the function of alter must return a Reply, it returned {returned!r}")
             reply = returned or reply
-        opaque = former.opaque if self._opaque is None else self._opaque
+        opaque = former.opaque if self.opaque is None else self.opaque
         return ReadyReply.altered(former, reply, opaque)
 
     def as_json(self) -> dict[str, Any]:
-        body = None if self._body is None else self._body.decode("utf-8", "backslashreplace")
-        words: dict[str, Any] = {"fields": self._fields, "body": body, "opaque": self._opaque}
-        words["function"] = (
-            None if self._function is None else getattr(self._function, "__name__", "a function")
-        )
-        return {name: value for name, value in words.items() if value is not None}
+        words = super().as_json()
+        if self.body is not None:
+            words["body"] = self.body.decode("utf-8", "backslashreplace")
+        return words | ({} if self.function is None else {"function": _name_of(self.function)})
 
 
 class Duplicate(Effect):
     name = "duplicate"
     needs_reply = True
     hits_our_requests = True
-    why_no_rpc = "a gRPC call has one answer"
+
+    @property
+    def why_no_rpc(self) -> str:
+        return "a gRPC call has one answer"
 
     def answering(self, exchange: Exchange, reply: ReadyReply) -> bool:
         exchange.send(reply)
@@ -223,16 +200,14 @@ class Duplicate(Effect):
 
 class Control(Effect):
     name = "control"
-
-    def __init__(self, function: ControlFunction) -> None:
-        self._function = function
-        self._running: set[asyncio.Future[None]] = set()
+    function: ControlFunction
+    _running: set[asyncio.Future[None]] = set()
 
     def arrived(self, exchange: Exchange) -> bool:
         try:
-            outcome = self._function(exchange.request)
+            outcome = self.function(exchange.request)
         except Exception as error:
-            return self._apply(exchange, self._refused(error))
+            return self._apply(exchange, self._refused(exchange, error))
         if not isawaitable(outcome):
             return self._apply(exchange, outcome)
         if len(self._running) >= CONTROLS:
@@ -251,7 +226,7 @@ class Control(Effect):
         try:
             decided: object = await outcome
         except Exception as error:
-            decided = self._refused(error)
+            decided = self._refused(exchange, error)
         if not self._apply(exchange, decided):
             exchange.handle()
 
@@ -265,17 +240,22 @@ class Control(Effect):
         try:
             exchange.answer(_answer_of(outcome))
         except Exception as error:  # a reply that cannot be written
-            exchange.answer(_answer_of(self._refused(error)))
+            exchange.answer(_answer_of(self._refused(exchange, error)))
         return True
 
-    def _refused(self, error: Exception) -> Reply:
+    @staticmethod
+    def _refused(exchange: Exchange, error: Exception) -> Reply:
         if isinstance(error, Refused):
             return Reply(error.code, remark=error.remark)
-        self.fail("the function of control", error)
+        exchange.fail("the function of control", error)
         return Reply("SYSTEM_ERROR", remark=f"{type(error).__name__}: {error}")
 
     def as_json(self) -> dict[str, Any]:
-        return {"function": getattr(self._function, "__name__", "a function")}
+        return {"function": _name_of(self.function)}
+
+
+def _name_of(function: object) -> str:
+    return str(getattr(function, "__name__", "a function"))
 
 
 def _answer_of(outcome: object) -> Answer:

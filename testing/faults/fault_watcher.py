@@ -191,7 +191,7 @@ class FaultWatcher(Watcher, Answering):
             return False
         if rule.is_used_up:
             self._rules.version += 1
-        exchange = Exchange(self, request, connection, kept.connection, command)
+        exchange = Exchange(self, rule.fail, request, connection, kept.connection, command)
         self._hit[id(command)] = command, rule, exchange
         is_taken = rule.effect.arrived(exchange)
         if is_taken or request.oneway:
@@ -236,7 +236,7 @@ class FaultWatcher(Watcher, Answering):
         rule = rules.first(candidates, request)
         if rule is None:
             return False
-        exchange = Exchange(self, request, connection, kept.connection, command, request.body)
+        exchange = Exchange(self, rule.fail, request, connection, kept.connection, command, request.body)
         return rule.effect.calling(exchange)
 
     # -- what an exchange calls

@@ -21,21 +21,19 @@ from typing import Any, Final, Unpack
 from ..errors import UnusedRulesError, WrongValueError
 from ..requests.matching import lines, nearest
 from ..requests.request_log import RequestLog
-from ..requests.values import check_bool, check_choice, check_int, check_names, check_number, check_text
-from .effects import (
-    Alter,
-    AlterFunction,
-    Control,
-    ControlFunction,
-    Delay,
-    Disconnect,
-    Duplicate,
-    Effect,
-    Refuse,
-    Silence,
+from ..requests.values import (
+    check_bool,
+    check_choice,
+    check_int,
+    check_names,
+    check_number,
+    check_text,
+    response_code,
 )
+from . import effects
 from .fault_watcher import ActiveRules
 from .network import NetworkRule
+from .outcomes import wire_body, wire_fields
 from .routes import RouteChange, RouteRule, with_brokers, without_broker
 from .rule import AnyRule, ControlWords, Rule, RuleWords, words_of
 from .shaping import Shape, shape_of
@@ -62,11 +60,14 @@ class Faults:
         self, *, response: str | int = "SYSTEM_ERROR", remark: str | None = None, **words: Unpack[RuleWords]
     ) -> Rule:
         """Answer with this response code (official name or number) and remark; the request is not executed."""
-        return self._add(Refuse(response, remark), dict(words), ("response", "remark"))
+        if remark is not None and not isinstance(remark, str):
+            raise WrongValueError(f"remark must be a text, got {remark!r}", ["a text"])
+        effect = effects.Refuse(response_code("response", response), remark)
+        return self._add(effect, dict(words), ("response", "remark"))
 
     def silence(self, *, execute: bool = False, **words: Unpack[RuleWords]) -> Rule:
         """Never answer. With `execute` the request is executed all the same."""
-        return self._add(Silence(execute=check_bool("execute", execute)), dict(words), ("execute",))
+        return self._add(effects.Silence(check_bool("execute", execute)), dict(words), ("execute",))
 
     def disconnect(
         self,
@@ -84,7 +85,7 @@ class Faults:
         if check_bool("within_body", within_body) and execute is False:
             raise WrongValueError("within_body=True needs an answer, so execute must not be False", [True])
         check_bool("reset", reset)
-        effect = Disconnect(execute=executes, reset=reset, within_body=within_body)
+        effect = effects.Disconnect(executes or within_body, reset, within_body)
         return self._add(effect, dict(words), ("execute", "reset", "within_body"))
 
     def delay(self, *, seconds: float, jitter: float = 0.0, **words: Unpack[RuleWords]) -> Rule:
@@ -92,12 +93,12 @@ class Faults:
 
         Other requests of the connection are not held up.
         """
-        effect = Delay(check_number("seconds", seconds), check_number("jitter", jitter))
+        effect = effects.Delay(check_number("seconds", seconds), check_number("jitter", jitter))
         return self._add(effect, dict(words), ("seconds", "jitter"))
 
     def alter(
         self,
-        function: AlterFunction | None = None,
+        function: effects.AlterFunction | None = None,
         /,
         *,
         fields: Mapping[str, object] | None = None,
@@ -118,21 +119,24 @@ class Faults:
             raise WrongValueError(f"fields must map names to values, got {fields!r}", ["a mapping"])
         if opaque is not None:
             check_int("opaque", opaque, least=-(1 << 31), most=(1 << 31) - 1)
-        effect = Alter(function, fields, body, opaque)
+        changes = None if fields is None else wire_fields(fields), None if body is None else wire_body(body)
+        effect = effects.Alter(*changes, opaque, function)
         return self._add(effect, dict(words), ("fields", "body", "opaque"))
 
     def duplicate(self, **words: Unpack[RuleWords]) -> Rule:
         """Answer twice."""
-        return self._add(Duplicate(), dict(words), ())
+        return self._add(effects.Duplicate(), dict(words), ())
 
-    def control(self, code: str | int, function: ControlFunction, **words: Unpack[ControlWords]) -> Rule:
+    def control(
+        self, code: str | int, function: effects.ControlFunction, **words: Unpack[ControlWords]
+    ) -> Rule:
         """Let a function decide: plain or coroutine, it gets the decoded request and returns a `Reply`, `PASS` or
         `DROP`, or raises `Refused`. It runs on the server's loop, so it must not block."""
         if not callable(function):
             raise WrongValueError(
                 f"control takes a function of the request, got {function!r}", ["a function"]
             )
-        return self._add(Control(function), {"code": code, **words}, ("function",))
+        return self._add(effects.Control(function), {"code": code, **words}, ("function",))
 
     # -- bytes and routes: until they are removed
 
@@ -223,7 +227,7 @@ class Faults:
 
     # -- inside
 
-    def _add(self, effect: Effect, words: dict[str, Any], others: tuple[str, ...]) -> Rule:
+    def _add(self, effect: effects.Effect, words: dict[str, Any], others: tuple[str, ...]) -> Rule:
         match, uses = words_of(effect.name, words, others=others)
         rule = Rule(next(self._ids), match, uses, effect, self._removed)
         self._call(lambda: self._rules.add(rule))

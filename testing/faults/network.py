@@ -22,17 +22,13 @@ HIGH_BYTES: Final = 4 * 1024 * 1024
 class NetworkRule(AnyRule):
     """A shape for the connections of one client, or of all. It acts on bytes, and hits no request."""
 
-    name = "network"
-
     def __init__(
         self, rule_id: int, client: str | None, shape: Shape, remove: Callable[[AnyRule], None]
     ) -> None:
-        super().__init__(rule_id, remove)
+        of_client = {} if client is None else {"client": client}
+        super().__init__(rule_id, "network", of_client | shape.as_json(), remove)
         self.client = client
         self.shape = shape
-
-    def words(self) -> dict[str, Any]:
-        return ({} if self.client is None else {"client": self.client}) | self.shape.as_json()
 
 
 def shape_for(rules: Iterable[NetworkRule], connection: LoggedConnection) -> Shape:

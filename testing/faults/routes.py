@@ -39,13 +39,8 @@ class RouteRule(AnyRule):
         words: dict[str, Any],
         remove: Callable[[AnyRule], None],
     ) -> None:
-        super().__init__(rule_id, remove)
-        self.name = name
+        super().__init__(rule_id, name, words, remove)
         self.change = change
-        self._words = words
-
-    def words(self) -> dict[str, Any]:
-        return self._words
 
 
 RouteChange = Callable[[str, str, TopicRouteData, Brokers], TopicRouteData]

@@ -29,11 +29,13 @@ _HIT_BYTES_IN_JSON: Final = 256 * 1024
 class AnyRule:
     """What one call of a method of `Faults` has added."""
 
-    name: str
-    """The method."""
-
-    def __init__(self, rule_id: int, remove: "Callable[[AnyRule], None]") -> None:
+    def __init__(
+        self, rule_id: int, name: str, words: dict[str, Any], remove: "Callable[[AnyRule], None]"
+    ) -> None:
+        """`name` is the method, `words` what it was given by the names of the method."""
         self.id = rule_id
+        self.name = name
+        self._words = words
         self.hit_count = 0
         self._hits: deque[LoggedRequest] = deque(maxlen=HITS)
         self._remove = remove
@@ -53,7 +55,7 @@ class AnyRule:
 
     def words(self) -> dict[str, Any]:
         """What it was given, by the names of the method."""
-        raise NotImplementedError
+        return self._words
 
     def as_json(self) -> dict[str, Any]:
         """The rule with its hits."""
@@ -133,12 +135,10 @@ class Rule(AnyRule):
                 f"code must not be {request_name(match.code or 0)} for {effect.name}: {effect.why_no_rpc}",
                 ["a request of the remoting protocol"],
             )
-        super().__init__(rule_id, remove)
-        self.name = effect.name
+        super().__init__(rule_id, effect.name, {}, remove)
         self.match = match
         self.uses = uses
         self.effect = effect
-        effect.fail = self.fail
         self.errors: list[str] = []
         """What functions of the test raised; the test fails for it."""
         self._reached = 0

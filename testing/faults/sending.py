@@ -55,6 +55,8 @@ class Exchange(msgspec.Struct, eq=False):
     """A hit request and the connection it came on. `watcher` owns it."""
 
     watcher: "Answering"
+    fail: Callable[[str, BaseException], None]
+    """Notes that a function of the test raised."""
     request: LoggedRequest
     _connection: Watched
     _known: LoggedConnection
