@@ -9,7 +9,6 @@ share, is `instance.py`.
 
 import logging
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from types import TracebackType
 from typing import ClassVar, Self
@@ -25,7 +24,7 @@ from .instance_config import instance_config
 _log = logging.getLogger(__name__)
 
 
-class Client(ABC):
+class Client:
     """Use as `async with`, in one event loop; once. A client that was started and never shut down is reported as a
     ResourceWarning."""
 
@@ -190,24 +189,21 @@ class Client(ABC):
     def _not_started(self) -> ClientClosed:
         return ClientClosed(f"the {self._title} is not started")
 
-    # -- for a subclass to define
+    # -- what a subclass defines; a client that is in no group only holds the instance
 
-    @abstractmethod
     async def _build(self, instance: ClientInstance) -> None:
         """Make the parts; nothing uses them yet."""
 
-    @abstractmethod
     def _register(self, instance: ClientInstance) -> None:
         """Enter the tables of the instance. ClientError if they have the group already."""
+        instance.references += 1
 
-    @abstractmethod
     async def _join(self, instance: ClientInstance) -> None:
         """Begin to work; the instance runs."""
 
-    @abstractmethod
     async def _leave(self, instance: ClientInstance) -> None:
         """End the work in the official order, and unregister."""
 
-    @abstractmethod
     def _withdraw(self, instance: ClientInstance) -> None:
         """Leave the tables of the instance and release everything, also after a `_leave` that failed."""
+        instance.references -= 1

@@ -90,15 +90,3 @@ class QueueReader(Client):
             topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name
         )
         return (await _ask(self._require_running(), queue, request)).timestamp
-
-    async def _build(self, instance: ClientInstance) -> None: ...
-
-    def _register(self, instance: ClientInstance) -> None:
-        instance.references += 1
-
-    async def _join(self, instance: ClientInstance) -> None: ...
-
-    async def _leave(self, instance: ClientInstance) -> None: ...
-
-    def _withdraw(self, instance: ClientInstance) -> None:
-        instance.references -= 1

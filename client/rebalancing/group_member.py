@@ -6,7 +6,7 @@
 
 import asyncio
 import logging
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
@@ -34,7 +34,7 @@ QueuesT = TypeVar("QueuesT", bound=HeldQueues)
 
 
 @checks_arguments
-class GroupMember(Client, Generic[QueuesT]):
+class GroupMember(Client, ABC, Generic[QueuesT]):
     """A subclass sets `_subscriptions` in its constructor."""
 
     settings: ConsumerSettings
