@@ -68,14 +68,19 @@ class Outgoing(msgspec.Struct, gc=False):
 
 
 class OutgoingMaker:
-    """Makes messages ready to leave, for one producer group: unique id, namespace, compression, properties as text."""
+    """Makes messages ready to leave, for one producer group: unique id, namespace, compression, properties as text; and
+    the headers of their requests."""
 
-    def __init__(self, settings: ProducerSettings, namespace: Namespace, ids: UniqueIdMaker) -> None:
+    def __init__(
+        self, group: str, settings: ProducerSettings, namespace: Namespace, ids: UniqueIdMaker
+    ) -> None:
+        self._group = group
         self._settings = settings
         self._namespace = namespace
         self._ids = ids
         self._compress_over = settings.compress_msg_body_over_howmuch
         self._has_namespace = bool(settings.namespace)
+        self._framed: dict[MessageQueue, tuple[SendMessageV2, SendTemplate]] = {}
 
     def prepare_message(self, message: Message) -> Outgoing:
         """A user's message, ready to leave. A message without properties of its own has a text that needs no map."""
@@ -160,15 +165,6 @@ class OutgoingMaker:
             message=batch,
             is_batch=True,
         )
-
-
-class SendHeaders:
-    """Headers of one producer group."""
-
-    def __init__(self, group: str, settings: ProducerSettings) -> None:
-        self._group = group
-        self._settings = settings
-        self._framed: dict[MessageQueue, tuple[SendMessageV2, SendTemplate]] = {}
 
     def framed(
         self, outgoing: Outgoing, queue: MessageQueue, connection: Connection

@@ -36,7 +36,7 @@ from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message
 from ..values.namespaces import Namespace
 from ..values.results import SendResult, SendStatus
-from .outgoing import Outgoing, OutgoingMaker, SendHeaders
+from .outgoing import Outgoing, OutgoingMaker
 from .queue_choice import DETECTOR_PERIOD_MS, QueueTurn, invoke_selector, select_one_message_queue
 from .send_arguments import Destination, queue_of_topic
 from .send_hooks import SendHooks
@@ -77,10 +77,9 @@ class Sender(GroupProducer):
         """Of the topics this group has sent to."""
         self._broker_turn = itertools.count(random.randrange(1 << 16))
         self._lasting = {self.namespace.wrap(topic) for topic in settings.topics}
-        making = OutgoingMaker(settings, self.namespace, instance.ids)
+        self.making = making = OutgoingMaker(group, settings, self.namespace, instance.ids)
         self.prepare, self.prepare_batch = making.prepare, making.prepare_batch
         self.prepare_message = making.prepare_message
-        self.headers = SendHeaders(group, settings)
 
     # -- the whole call
 
@@ -147,7 +146,7 @@ class Sender(GroupProducer):
         if self.hooks is not None:
             context = self.hooks.before(outgoing, queue, address, CommunicationMode.ONEWAY)
         connection = self._live(address) or await self._connections.get(address, due - self.loop.time())
-        connection.notify(self.headers.request(outgoing, queue), outgoing.body)
+        connection.notify(self.making.request(outgoing, queue), outgoing.body)
         await connection.drained()
         if self.hooks is not None and context is not None:
             self.hooks.after(context)
@@ -221,9 +220,9 @@ class Sender(GroupProducer):
         """Write a send; `AttemptFailed` if the connection accepts no more."""
         outgoing, connection = send.outgoing, send.connection
         try:
-            framed = self.headers.framed(outgoing, send.chosen, connection)
+            framed = self.making.framed(outgoing, send.chosen, connection)
             if framed is None:
-                send.request = self.headers.request(outgoing, send.chosen)
+                send.request = self.making.request(outgoing, send.chosen)
                 connection.post_call(send, outgoing.body)
                 return send.result
             opaque = connection.next_opaque()

@@ -30,7 +30,7 @@ messages = st.builds(
 
 def maker(namespace: str | None) -> OutgoingMaker:
     settings = ProducerSettings(compress_msg_body_over_howmuch=30, namespace=namespace)
-    return OutgoingMaker(settings, Namespace(namespace), UniqueIdMaker(bytes(4), 1, 2, lambda: 3))
+    return OutgoingMaker("g", settings, Namespace(namespace), UniqueIdMaker(bytes(4), 1, 2, lambda: 3))
 
 
 @given(messages, st.sampled_from([None, "space"]))
