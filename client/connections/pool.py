@@ -41,9 +41,7 @@ class ConnectionPool:
         on_failed: Callable[[str], None] | None = None,
     ) -> None:
         self._on_push = on_push
-        self._hooks = hooks
-        self._tls = tls
-        self._language = language
+        self._how: dict[str, Any] = {"hooks": hooks, "tls": tls, "language": language}
         self._on_open = on_open
         self._on_failed = on_failed
         self._open: dict[str, Connection] = {}
@@ -158,12 +156,7 @@ class ConnectionPool:
     async def _connect(self, address: str) -> Connection:
         try:
             connection = await Connection.connect(
-                address,
-                self._on_push,
-                hooks=self._hooks,
-                tls=self._tls,
-                language=self._language,
-                timeout_seconds=CONNECT_TIMEOUT_SECONDS,
+                address, self._on_push, timeout_seconds=CONNECT_TIMEOUT_SECONDS, **self._how
             )
         except NotReachable:
             self._open.pop(address, None)

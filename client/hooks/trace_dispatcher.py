@@ -15,7 +15,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import properties as names
@@ -206,20 +206,8 @@ INSTANCE_NAME: Final = "PID_CLIENT_INNER_TRACE_PRODUCER"
 _numbers = itertools.count(1)
 
 
-class TraceSender(Protocol):
-    """The producer that a dispatcher sends with; a producer of its own, so that traces are not traced."""
-
-    async def start(self) -> None: ...
-    async def send(self, message: Message, *, timeout_ms: int) -> object: ...
-    async def shutdown(self) -> None: ...
-
-
-class MakeSender(Protocol):
-    """Makes a producer; its class will do."""
-
-    def __call__(
-        self, group: str, *, settings: ProducerSettings, hooks: Sequence[RPCHook]
-    ) -> TraceSender: ...
+MakeSender = Callable[..., Any]
+"""The class `Producer`, a room above: traces are sent by a producer of their own, so that they are not traced."""
 
 
 class AsyncTraceDispatcher:
@@ -240,7 +228,7 @@ class AsyncTraceDispatcher:
         self._group = f"{GROUP_PREFIX}-{group}-{kind}-{self._number}"
         self._make_sender = make_sender
         self._rpc_hooks = hooks.rpc
-        self._sender: TraceSender | None = None
+        self._sender: Any = None
         self._region_topics = settings.access_channel is AccessChannel.CLOUD
         self._batch_num = min(settings.trace_msg_batch_num, MAX_BATCH)
         self._waiting: deque[TraceContext] = deque()
@@ -296,7 +284,7 @@ class AsyncTraceDispatcher:
             finally:
                 await self._sender.shutdown()
 
-    async def _start_sender(self, settings: ProducerSettings) -> TraceSender:
+    async def _start_sender(self, settings: ProducerSettings) -> Any:
         sender = self._make_sender(self._group, settings=settings, hooks=self._rpc_hooks)
         await sender.start()
         return sender
@@ -315,7 +303,7 @@ class AsyncTraceDispatcher:
         }
         return ProducerSettings(**shared, send_msg_timeout=SEND_TIMEOUT_MS, max_message_size=MAX_MESSAGE_SIZE)
 
-    async def _send_forever(self, sender: TraceSender) -> None:
+    async def _send_forever(self, sender: Any) -> None:
         """Until the shutdown, and then until nothing waits."""
         while not self._stopping or self._waiting:
             if not self._stopping:
@@ -330,7 +318,7 @@ class AsyncTraceDispatcher:
             if len(self._waiting) < self._batch_num and not self._stopping:
                 self._enough.clear()
 
-    async def _send(self, sender: TraceSender, batch: list[TraceContext]) -> None:
+    async def _send(self, sender: Any, batch: list[TraceContext]) -> None:
         """One message for each topic traced, several if one would be too long."""
         by_topic: dict[tuple[str, str], list[TraceContext]] = {}
         for context in batch:

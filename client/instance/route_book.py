@@ -234,22 +234,18 @@ class RouteBook:
             return address
         return self.vip(address)
 
-    def known_master(self, queue: MessageQueue) -> str:
+    def known_master(self, queue: MessageQueue, *, main_port: bool = False) -> str:
         """As `master`; `RouteNotFound` if no route named it."""
-        address = self.master(queue.broker_name)
+        address = self.master(queue.broker_name, main_port=main_port)
         if address is None:
             raise broker_not_found(queue.broker_name)
         return address
 
     async def find_master(self, queue: MessageQueue, *, main_port: bool = False) -> str:
         """As `master`, after one question to a name server if it is unknown; then `RouteNotFound`."""
-        address = self.master(queue.broker_name, main_port=main_port)
-        if address is None:
+        if self.master(queue.broker_name) is None:
             await self.find_route(queue.topic)
-            address = self.master(queue.broker_name, main_port=main_port)
-        if address is None:
-            raise broker_not_found(queue.broker_name)
-        return address
+        return self.known_master(queue, main_port=main_port)
 
     def member(self, broker_name: str) -> str | None:
         """The master of a broker group, else any slave."""
@@ -262,10 +258,9 @@ class RouteBook:
 
     async def find_reader(self, queue: MessageQueue, broker_id: int) -> tuple[str, bool]:
         """Where to pull a queue from, on the main port, and whether that is a slave."""
-        found = self.brokers.reader(queue.broker_name, broker_id)
-        if found is None:
+        if not self.brokers.of(queue.broker_name):
             await self.find_route(queue.topic)
-            found = self.brokers.reader(queue.broker_name, broker_id)
+        found = self.brokers.reader(queue.broker_name, broker_id)
         if found is None:
             raise broker_not_found(queue.broker_name)
         return found

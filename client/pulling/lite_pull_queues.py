@@ -62,7 +62,7 @@ class LiteQueues(HeldQueues):
             context.instance, context.group, context.hooks, unit_mode=context.settings.unit_mode
         )
         self.assigned: dict[MessageQueue, Assigned] = {}
-        self.ready: deque[tuple[Assigned, ProcessQueue, list[MessageExt]]] = deque()
+        self.ready: deque[tuple[Assigned, list[MessageExt]]] = deque()
         self.arrived = asyncio.Event()
         self._is_by_hand = False
         self._polled_last: Assigned | None = None
@@ -108,10 +108,10 @@ class LiteQueues(HeldQueues):
         it counts as handled."""
         self.note_handled()
         while self.ready:
-            assigned, process_queue, messages = self.ready.popleft()
-            if process_queue.dropped or assigned.process_queue is not process_queue:
+            assigned, messages = self.ready.popleft()
+            if assigned.process_queue.dropped:
                 continue
-            offset = process_queue.remove(messages)
+            offset = assigned.process_queue.remove(messages)
             if offset >= 0:
                 assigned.consume_offset = offset
             self._polled_last = assigned
@@ -127,7 +127,7 @@ class LiteQueues(HeldQueues):
     def arrive(self, assigned: Assigned, messages: list[MessageExt], max_offset: int) -> None:
         """Messages were pulled: they wait for `take_ready`."""
         assigned.process_queue.put(messages, max_offset)
-        self.ready.append((assigned, assigned.process_queue, messages))
+        self.ready.append((assigned, messages))
         self.arrived.set()
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
