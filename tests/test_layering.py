@@ -1,16 +1,11 @@
-"""Imports run one way, and the wire codecs touch nothing of the outside world.
-
-Reads the source with `ast`; imports nothing. Every import counts, also one inside a function or under
-TYPE_CHECKING.
-"""
+"""Imports run one way, and the wire codecs touch nothing of the outside world."""
 
 import ast
-import functools
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from import_statements import ROOT, import_statements
 
 MAY_IMPORT: dict[str, set[str]] = {
     "protocol": set(),
@@ -39,22 +34,13 @@ def sources(folder: str) -> list[Path]:
     return sorted((ROOT / folder).rglob("*.py"))
 
 
-@functools.cache
 def imported_modules(path: Path) -> list[tuple[int, str]]:
-    """(line, absolute module name) of every import; relative ones are resolved against pocketmq.<folder>."""
-    package = ["pocketmq", *path.relative_to(ROOT).parent.parts]
-    found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else []
-            module = ".".join([*above, *([node.module] if node.module else [])])
-            if module in ("pocketmq", ""):
-                found += [(node.lineno, f"{module}.{alias.name}") for alias in node.names]
-            else:
-                found.append((node.lineno, module))
-    return found
+    """(line, module) of every import; of `pocketmq` itself, what is imported from it."""
+    return [
+        (line, one)
+        for line, module, names in import_statements(path)
+        for one in ([f"{module}.{name}" for name in names] if module == "pocketmq" and names else [module])
+    ]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

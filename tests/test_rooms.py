@@ -1,18 +1,16 @@
 """Inside a package the rooms run one way: `ROOMS` lists them bottom up, and a room imports rooms before it only.
 
 A room is a folder of a package, or a file beside the folders. Every import counts, also one inside a function or under
-TYPE_CHECKING. Rooms in one line do not import one another. No files import one another in a circle. Reads the source
-with `ast`; imports nothing.
+TYPE_CHECKING. Rooms in one line do not import one another. No files import one another in a circle.
 """
 
-import ast
 import functools
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from import_statements import ROOT, import_statements
 
 ROOMS: dict[str, list[str]] = {
     "protocol": [
@@ -141,16 +139,9 @@ def room_of(path: Path, package: str) -> str:
 @functools.cache
 def imports(path: Path) -> list[tuple[int, Path]]:
     """(line, file) of every import of our own, `__init__` files too."""
-    package = ["pocketmq", *path.relative_to(ROOT).parent.parts]
-    found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found += [(node.lineno, file) for alias in node.names for file in files_of(alias.name, [])]
-        elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else []
-            module = ".".join([*above, *([node.module] if node.module else [])])
-            found += [(node.lineno, file) for file in files_of(module, [alias.name for alias in node.names])]
-    return found
+    return [
+        (line, file) for line, module, names in import_statements(path) for file in files_of(module, names)
+    ]
 
 
 def files_of(module: str, names: list[str]) -> set[Path]:
