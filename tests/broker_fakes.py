@@ -252,17 +252,9 @@ async def send(
     return cast(Result, result)
 
 
-async def ask(
-    broker: Broker,
-    request: Request[Any],
-    body: RawBody = b"",
-    *,
-    connection: FakeConnection | None = None,
-    language: str = "JAVA",
-    version: int = V5_5_0,
-) -> Asked:
-    """The answer to a request that is answered at once."""
-    result = await send(broker, request, body, connection=connection, language=language, version=version)
+async def ask(broker: Broker, request: Request[Any], body: RawBody = b"", **about: Any) -> Asked:
+    """The answer to a request that is answered at once; `about` as for `send`."""
+    result = await send(broker, request, body, **about)
     assert result is not HELD
     return as_asked(cast(Answer | Reply | Body | None, result))
 
@@ -360,7 +352,7 @@ def records(broker: Broker, topic: str, queue_id: int = 0) -> list[Record]:
     return [record_at(broker, topic, queue_id, offset) for offset in range(count)]
 
 
-async def turns(count: int = 5) -> None:
+async def turns(count: int = 6) -> None:
     """Let the event loop go on."""
     for _ in range(count):
         await asyncio.sleep(0)

@@ -6,7 +6,7 @@ stream = grpc.telemetry(settings)          # stream.replies, stream.ended
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -271,3 +271,37 @@ def new_message(
 
 def send(*sent: messages.Message) -> messages.SendMessageRequest:
     return messages.SendMessageRequest(messages=list(sent))
+
+
+def ack(group: str, topic: str, entries: Iterable[tuple[str, str]]) -> messages.AckMessageRequest:
+    """`entries`: ids of messages and their handles."""
+    return messages.AckMessageRequest(
+        group=messages.Resource(name=group),
+        topic=messages.Resource(name=topic),
+        entries=[messages.AckMessageEntry(message_id=one, receipt_handle=handle) for one, handle in entries],
+    )
+
+
+def change(
+    group: str, topic: str, handle: str, ms: int, **fields: Any
+) -> messages.ChangeInvisibleDurationRequest:
+    """Hide a message for so long."""
+    return messages.ChangeInvisibleDurationRequest(
+        group=messages.Resource(name=group),
+        topic=messages.Resource(name=topic),
+        receipt_handle=handle,
+        invisible_duration=messages.duration_of(ms),
+        **fields,
+    )
+
+
+def give_up(
+    group: str, topic: str, message_id: str, handle: str
+) -> messages.ForwardMessageToDeadLetterQueueRequest:
+    """Make a message a dead letter."""
+    return messages.ForwardMessageToDeadLetterQueueRequest(
+        group=messages.Resource(name=group),
+        topic=messages.Resource(name=topic),
+        receipt_handle=handle,
+        message_id=message_id,
+    )

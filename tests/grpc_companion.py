@@ -13,7 +13,7 @@ from pocketmq.grpc_endpoint import messages as m
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-from grpc_calls import consumer, new_message, producer, send
+from grpc_calls import ack, change, consumer, give_up, new_message, producer, send
 from grpc_client import ClientCall, GrpcClient
 
 T, G = m.Resource(name="orders"), m.Resource(name="billing")
@@ -67,27 +67,16 @@ def handle_of(message: m.Message) -> str:
 
 
 def acked(handles: Iterable[str]) -> m.AckMessageRequest:
-    entries = [m.AckMessageEntry(message_id="any", receipt_handle=handle) for handle in handles]
-    return m.AckMessageRequest(group=G, topic=T, entries=entries)
+    return ack("billing", "orders", [("any", handle) for handle in handles])
 
 
 def hidden(message: m.Message, ms: int) -> m.ChangeInvisibleDurationRequest:
-    return m.ChangeInvisibleDurationRequest(
-        group=G,
-        topic=T,
-        receipt_handle=handle_of(message),
-        invisible_duration=m.duration_of(ms),
-        message_id=message.system_properties.message_id,
-    )
+    message_id = message.system_properties.message_id
+    return change("billing", "orders", handle_of(message), ms, message_id=message_id)
 
 
 def given_up(message: m.Message) -> m.ForwardMessageToDeadLetterQueueRequest:
-    return m.ForwardMessageToDeadLetterQueueRequest(
-        group=G,
-        topic=T,
-        receipt_handle=handle_of(message),
-        message_id=message.system_properties.message_id,
-    )
+    return give_up("billing", "orders", message.system_properties.message_id, handle_of(message))
 
 
 async def half(rocketmq: RocketMQ, client: GrpcClient) -> ClientCall:

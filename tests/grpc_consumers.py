@@ -1,6 +1,5 @@
 """gRPC consumers without a socket: their calls, and what the endpoint sent back. For tests/grpc_endpoint/consuming."""
 
-import asyncio
 from typing import Any
 
 from pocketmq.broker.broker import Broker
@@ -8,7 +7,7 @@ from pocketmq.grpc_endpoint import messages
 from pocketmq.grpc_endpoint.messages import Resource
 
 from broker_fakes import FakeLoop, store_message
-from grpc_calls import FakeStream, GrpcBroker, consumer
+from grpc_calls import FakeStream, GrpcBroker, ack, change, consumer, give_up
 
 
 class Consumers(GrpcBroker):
@@ -54,45 +53,18 @@ class Consumers(GrpcBroker):
 
     def ack(self, *entries: tuple[str, str], client_id: str = "c1") -> FakeStream:
         """Acknowledge message ids with their handles."""
-        return self.ask(
-            messages.AckMessageRequest(
-                group=Resource(name="g"),
-                topic=Resource(name="orders"),
-                entries=[
-                    messages.AckMessageEntry(message_id=name, receipt_handle=handle)
-                    for name, handle in entries
-                ],
-            ),
-            client_id,
-        )
+        return self.ask(ack("g", "orders", entries), client_id)
 
     def change(
         self, message_id: str, handle: str, seconds: int, client_id: str = "c1", **fields: Any
     ) -> FakeStream:
         """Hide a message for so many seconds."""
-        return self.ask(
-            messages.ChangeInvisibleDurationRequest(
-                group=Resource(name="g"),
-                topic=Resource(name="orders"),
-                receipt_handle=handle,
-                message_id=message_id,
-                invisible_duration=messages.Duration(seconds=seconds),
-                **fields,
-            ),
-            client_id,
-        )
+        request = change("g", "orders", handle, seconds * 1000, message_id=message_id, **fields)
+        return self.ask(request, client_id)
 
     def give_up(self, message_id: str, handle: str, client_id: str = "c1") -> FakeStream:
         """Make a message a dead letter."""
-        return self.ask(
-            messages.ForwardMessageToDeadLetterQueueRequest(
-                group=Resource(name="g"),
-                topic=Resource(name="orders"),
-                receipt_handle=handle,
-                message_id=message_id,
-            ),
-            client_id,
-        )
+        return self.ask(give_up("g", "orders", message_id, handle), client_id)
 
     # -- time
 
@@ -114,9 +86,3 @@ def a_receive(topic: str = "orders", group: str = "g", **fields: Any) -> message
     fields.setdefault("long_polling_timeout", messages.Duration(seconds=20))
     queue = messages.MessageQueue(topic=Resource(name=topic), id=-1, broker=messages.Broker(name="broker-a"))
     return messages.ReceiveMessageRequest(group=Resource(name=group), message_queue=queue, **fields)
-
-
-async def turns(count: int = 6) -> None:
-    """Some loop iterations: woken requests are handled in the next ones."""
-    for _ in range(count):
-        await asyncio.sleep(0)

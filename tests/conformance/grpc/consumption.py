@@ -8,15 +8,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pocketmq.grpc_endpoint.messages import (
-    AckMessageEntry,
-    AckMessageRequest,
-    ChangeInvisibleDurationRequest,
     ClientType,
     Code,
     Duration,
     Encoding,
     EndTransactionRequest,
-    ForwardMessageToDeadLetterQueueRequest,
     MessageQueue,
     MessageType,
     QueryAssignmentRequest,
@@ -38,7 +34,7 @@ from conformance.grpc.rows import expression, message, send, topic
 from conformance.grpc.talk import Talk, shown
 from conformance.servers.raw_client import RawClient
 from conformance.servers.server import Server
-from grpc_calls import consumer, producer
+from grpc_calls import ack, change, consumer, give_up, producer
 from grpc_client import changed
 
 ME = "consumption@1@0@a"
@@ -81,7 +77,6 @@ class Member:
     def __init__(self, talk: Talk, name: str) -> None:
         self.talk = talk
         self.name = name
-        self._of = {"group": Resource(name=name), "topic": topic(name)}
 
     @asynccontextmanager
     async def announced(self) -> AsyncIterator[None]:
@@ -124,33 +119,16 @@ class Member:
         assert len(found) == count
         return found
 
-    async def ack(self, name: str, *messages: Any, more: list[AckMessageEntry] | None = None) -> None:
-        entries = [
-            AckMessageEntry(message_id=one.system_properties.message_id, receipt_handle=handle_of(one))
-            for one in messages
-        ]
-        await self._say(name, AckMessageRequest(**self._of, entries=entries + (more or [])))
+    async def ack(self, name: str, *messages: Any, more: tuple[tuple[str, str], ...] = ()) -> None:
+        entries = [(one.system_properties.message_id, handle_of(one)) for one in messages]
+        await self._say(name, ack(self.name, self.name, [*entries, *more]))
 
     async def change(self, name: str, one: Any, seconds: int, **fields: Any) -> None:
-        await self._say(
-            name,
-            ChangeInvisibleDurationRequest(
-                **self._of,
-                receipt_handle=handle_of(one),
-                invisible_duration=Duration(seconds=seconds),
-                **fields,
-            ),
-        )
+        await self._say(name, change(self.name, self.name, handle_of(one), seconds * 1000, **fields))
 
     async def give_up(self, name: str, one: Any) -> None:
-        await self._say(
-            name,
-            ForwardMessageToDeadLetterQueueRequest(
-                **self._of,
-                receipt_handle=handle_of(one),
-                message_id=one.system_properties.message_id,
-            ),
-        )
+        request = give_up(self.name, self.name, one.system_properties.message_id, handle_of(one))
+        await self._say(name, request)
 
     async def _say(self, name: str, request: Any) -> None:
         """Without a digest: handles have times."""
@@ -327,8 +305,7 @@ async def expired(member: Member) -> None:
         [again] = await member.receive_all("again", 1)
         await member.ack("late ack", first)
         await member.change("late change", first, 30)
-        bad = AckMessageEntry(receipt_handle="H")
-        await member.ack("ack, and one that cannot be read", again, more=[bad])
+        await member.ack("ack, and one that cannot be read", again, more=(("", "H"),))
         await member.ack("ack twice", again)
 
 

@@ -13,9 +13,9 @@ from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.message.record import decode_records
 from pocketmq.store import VirtualClock
 
-from broker_fakes import FakeLoop, close_broker, make_broker
+from broker_fakes import FakeLoop, close_broker, make_broker, turns
 from grpc_calls import FakeStream
-from grpc_consumers import Consumers, turns
+from grpc_consumers import Consumers
 
 PX = "org.apache.rocketmq.proxy.common.ProxyException: "
 EXPIRED = (Code.INVALID_RECEIPT_HANDLE, f"{PX}receipt handle is expired")

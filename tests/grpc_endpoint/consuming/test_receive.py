@@ -18,7 +18,8 @@ from pocketmq.grpc_endpoint.messages import (
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.store import VirtualClock
 
-from grpc_consumers import Consumers, turns
+from broker_fakes import turns
+from grpc_consumers import Consumers
 from waiting import until
 
 IN_ORDER = SubscriptionGroupConfig(group_name="g", consume_message_orderly=True)

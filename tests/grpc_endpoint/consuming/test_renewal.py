@@ -15,7 +15,8 @@ from pocketmq.protocol.bodies.group_config import (
 )
 from pocketmq.store import StoreError, VirtualClock
 
-from grpc_consumers import Consumers, turns
+from broker_fakes import turns
+from grpc_consumers import Consumers
 
 
 async def test_a_message_that_a_client_holds_is_not_delivered_again(consumers: Consumers) -> None:
