@@ -10,7 +10,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from pocketmq.broker.config.broker_config import BrokerConfig
@@ -158,11 +158,29 @@ async def raw_peer(port: int) -> AsyncIterator[RawPeer]:
 
 def goaway_in(data: bytes) -> tuple[int, str] | None:
     """(code, text) of the GOAWAY among these frames."""
-    at = 0
-    while at + 9 <= len(data):
-        high, low, kind, _, _ = frames.HEAD.unpack_from(data, at)
-        payload = data[at + 9 : at + 9 + (high << 8 | low)]
-        if kind == frames.GOAWAY:
-            return int.from_bytes(payload[4:8]), payload[8:].decode()
-        at += 9 + len(payload)
+    for frame in frames_in(data):
+        if frame.kind == frames.GOAWAY:
+            return frame.code, frame.payload[8:].decode()
     return None
+
+
+class Frame(NamedTuple):
+    kind: int
+    flags: int
+    stream: int
+    payload: bytes
+
+    @property
+    def code(self) -> int:
+        """Of RST_STREAM or GOAWAY."""
+        return int.from_bytes(self.payload[4:8] if self.kind == frames.GOAWAY else self.payload)
+
+
+def frames_in(data: bytes) -> list[Frame]:
+    found, at = [], 0
+    while at + frames.HEAD_BYTES <= len(data):
+        high, low, kind, flags, stream = frames.HEAD.unpack_from(data, at)
+        at += frames.HEAD_BYTES
+        found.append(Frame(kind, flags, stream, data[at : at + (high << 8 | low)]))
+        at += high << 8 | low
+    return found

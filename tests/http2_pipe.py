@@ -11,13 +11,12 @@ peer.pipe.is_full = True               the socket takes nothing more
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
-from pocketmq.grpc_endpoint.http2 import frames
 from pocketmq.grpc_endpoint.http2.connection import Http2Connection
 from pocketmq.grpc_endpoint.http2.limits import Limits, MemoryBudget
 
-from http2_echo import PREFACE, Echo
+from http2_echo import PREFACE, Echo, Frame, frames_in
 
 
 class PipePort:
@@ -92,28 +91,6 @@ class Pipe(asyncio.Transport):
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return ("127.0.0.1", 1) if name == "peername" else default
-
-
-class Frame(NamedTuple):
-    kind: int
-    flags: int
-    stream: int
-    payload: bytes
-
-    @property
-    def code(self) -> int:
-        """Of RST_STREAM or GOAWAY."""
-        return int.from_bytes(self.payload[4:8] if self.kind == frames.GOAWAY else self.payload)
-
-
-def frames_in(data: bytes) -> list[Frame]:
-    found, at = [], 0
-    while at + frames.HEAD_BYTES <= len(data):
-        high, low, kind, flags, stream = frames.HEAD.unpack_from(data, at)
-        at += frames.HEAD_BYTES
-        found.append(Frame(kind, flags, stream, data[at : at + (high << 8 | low)]))
-        at += high << 8 | low
-    return found
 
 
 class PipePeer:

@@ -17,8 +17,8 @@ from pocketmq.grpc_endpoint.http2 import frames
 from pocketmq.grpc_endpoint.http2.frames import ErrorCode, frame, rst_stream, settings, window_update
 
 from grpc_client import framed
-from http2_echo import CALL, Limited
-from http2_pipe import Frame, PipePeer
+from http2_echo import CALL, Frame, Limited
+from http2_pipe import PipePeer
 
 END, ENDED, PADDED, PRIORITY = frames.END_HEADERS, frames.END_STREAM, frames.PADDED, frames.WITH_PRIORITY
 PING: Final = frame(frames.PING, 0, 0, b"12345678")
