@@ -58,32 +58,14 @@ def _stated(one: importlib.metadata.Distribution) -> Installed:
 
 def is_allowed(expression: str) -> bool:
     """Whether an expression of AND, OR and parentheses can be kept with licences of the list."""
-    words = re.findall(r"[()]|[^\s()]+", expression)
-    allowed, rest = _either(words)
-    return allowed and not rest
 
+    def in_python(word: re.Match[str]) -> str:
+        return {"AND": "and", "OR": "or"}.get(word[0]) or str(word[0] in ALLOWED)
 
-def _either(words: list[str]) -> tuple[bool, list[str]]:
-    result, words = _both(words)
-    while words[:1] == ["OR"]:
-        other, words = _both(words[1:])
-        result = result or other
-    return result, words
-
-
-def _both(words: list[str]) -> tuple[bool, list[str]]:
-    result, words = _one(words)
-    while words[:1] == ["AND"]:
-        other, words = _one(words[1:])
-        result = result and other
-    return result, words
-
-
-def _one(words: list[str]) -> tuple[bool, list[str]]:
-    if words[:1] == ["("]:
-        result, words = _either(words[1:])
-        return result and words[:1] == [")"], words[1:]
-    return words[:1] != [] and words[0] in ALLOWED, words[1:]
+    try:
+        return bool(eval(re.sub(r"[^\s()]+", in_python, expression)))  # True, False, and, or, parentheses
+    except (SyntaxError, TypeError):
+        return False
 
 
 def lines() -> Iterator[str]:

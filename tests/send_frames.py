@@ -80,24 +80,9 @@ def a_batch(*, number: int, bodies: list[bytes], pairs: dict[str, str] | None = 
     return a_send(**{"code": 320, "m": "true", "body": encode_batch(elements), "pairs": pairs, **fields})
 
 
-def files_of(broker: Broker) -> dict[str, bytes]:
-    root = broker.config.store.root
-    return {
-        str(path.relative_to(root)): path.read_bytes()
-        for kind in ("commitlog", "consumequeue", "index")
-        for path in sorted((root / kind).rglob("*"))
-        if path.is_file()
-    }
-
-
 def statistics_of(broker: Broker) -> list[object]:
     stored = broker.store.statistics
     seen: list[object] = [stored.messages, stored.bytes, stored.failed, broker.statistics.put_total_now]
     for name, traffic in sorted(broker.statistics._puts.items()):
         seen.append((name, traffic.calls, traffic.count, traffic.size_bytes))
     return seen
-
-
-def same_on_both(left: Broker, right: Broker) -> None:
-    assert files_of(left) == files_of(right)
-    assert statistics_of(left) == statistics_of(right)

@@ -4,7 +4,6 @@
 """
 
 import ast
-import asyncio
 import inspect
 import re
 import runpy
@@ -22,14 +21,12 @@ from pocketmq.broker.first_position.rules import QueueFacts, Rule, decide
 from pocketmq.broker.network.dispatch import BROKER, NAME_SERVER, Handlers
 from pocketmq.cli.admin.command import command_rows
 from pocketmq.client.admin.client import AdminClient
-from pocketmq.protocol.wire.command import Command
-from pocketmq.protocol.wire.frame import MAX_FRAME_BYTES, FrameCutter, encode_frame
+from pocketmq.protocol.wire.frame import MAX_FRAME_BYTES
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.behave.scenario import read_scenario
 
 from documents import (
     ADDRESS,
-    END_SECONDS,
     FENCE,
     ROOT,
     Terminal,
@@ -41,6 +38,7 @@ from documents import (
     rows,
     section,
 )
+from raw_peer import Peer
 
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("*/py.typed"))
 README = ROOT / "README.md"
@@ -107,17 +105,11 @@ def test_every_block_of_a_tutorial_is_run(name: str) -> None:
     assert "-m pytest" in ran or [file for file in files if file not in ran] == []
 
 
-def test_worked_example_runs_and_prints_what_the_document_shows(terminal: Terminal) -> None:
-    document = ROOT / "docs" / "architecture.md"
-    program = "\n".join(blocks(document, "python"))
-    (terminal.folder / "example.py").write_text(program, encoding="utf-8")
-    assert terminal.run(".venv/bin/python example.py") == blocks(document, "text")[0]
-
-
-def test_admin_example_runs_and_prints_what_the_document_shows(terminal: Terminal) -> None:
-    document = ROOT / "docs" / "command-line.md"
+@pytest.mark.parametrize("name", ["architecture", "command-line"])
+def test_a_program_of_the_document_prints_what_it_shows(name: str, terminal: Terminal) -> None:
+    document = ROOT / "docs" / f"{name}.md"
     terminal.run(".venv/bin/pocketmq serve --ephemeral")
-    program = blocks(document, "python")[0].replace(ADDRESS, terminal.address)
+    program = "\n".join(blocks(document, "python")).replace(ADDRESS, terminal.address)
     (terminal.folder / "example.py").write_text(program, encoding="utf-8")
     printed = terminal.run(".venv/bin/python example.py")
     assert prints(blocks(document, "text")[0], printed), printed
@@ -335,38 +327,21 @@ def test_table_of_admin_commands_names_each_command_and_calls_that_exist() -> No
     assert own - calls - {"start", "shutdown", "cluster_brokers", "broker_name_at"} == set()
 
 
-async def ask(address: str, command: Command) -> Command:
-    host, _, port = address.partition(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    try:
-        writer.write(encode_frame(command))
-        cutter = FrameCutter()
-        async with asyncio.timeout(END_SECONDS):
-            while True:
-                replies = cutter.feed(await reader.read(65536))
-                if replies:
-                    return replies[0]
-    finally:
-        writer.close()
-        await writer.wait_closed()
-
-
-async def test_requests_not_served_are_answered_as_the_table_says(terminal: Terminal) -> None:
+def test_requests_not_served_are_answered_as_the_table_says(terminal: Terminal) -> None:
     terminal.run(".venv/bin/pocketmq serve --ephemeral")
-    route = await ask(terminal.address, Command(105, fields={"topic": "TBW102"}))
-    broker = re.search(rb"127\.0\.0\.1:\d+", bytes(route.body or b""))
-    assert broker is not None
-    address = broker[0].decode()
-
     asked = 0
-    for _, requests, answer in rows(section("Not served", COMPATIBILITY)):
-        expected = int(answer.split()[0])
-        for code in map(int, requests.split(", ")):
-            reply = await ask(address, Command(code))
-            assert (reply.code, reply.remark) == (expected, f" request type {code} not supported")
-            asked += 1
+    with Peer(int(terminal.address.rpartition(":")[2])) as name_server:
+        route = name_server.call(105, {"topic": "TBW102"})
+        [port] = re.findall(rb"127\.0\.0\.1:(\d+)", route.body)
+        with Peer(int(port)) as broker:
+            for _, requests, answer in rows(section("Not served", COMPATIBILITY)):
+                expected = int(answer.split()[0])
+                for code in map(int, requests.split(", ")):
+                    reply = broker.call(code)
+                    assert (reply.code, reply.remark) == (expected, f" request type {code} not supported")
+                    asked += 1
+        assert name_server.call(9999).code == 3, "the name server says so too"
     assert asked > 10
-    assert (await ask(terminal.address, Command(9999))).code == 3, "the name server says so too"
 
 
 def test_limits_are_those_of_the_program() -> None:
