@@ -6,7 +6,7 @@ standard JSON is listed in `fastjson.py`.
 
 import math
 from base64 import b64encode
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from enum import Enum
 from functools import cache
 from json.encoder import encode_basestring, encode_basestring_ascii
@@ -75,9 +75,9 @@ class _Writer:
         if isinstance(value, msgspec.Struct):
             self._struct(value, newline)
         elif isinstance(value, list | tuple):
-            self._list(value, newline)
+            self._items("[]", [("", one) for one in value], newline)
         elif isinstance(value, set | frozenset):
-            self._list(sorted(value, key=_set_order), newline)
+            self._items("[]", [("", one) for one in sorted(value, key=_set_order)], newline)
         elif isinstance(value, bytes):
             self.pieces.append(f'"{b64encode(value).decode()}"')
         elif isinstance(value, Enum):
@@ -88,14 +88,12 @@ class _Writer:
             raise TypeError(f"no JSON form for {type(value).__name__}")
 
     def _struct(self, value: msgspec.Struct, newline: str) -> None:
-        self._members(
-            [
-                (name, member)
-                for name, attribute in _members_of(type(value))
-                if (member := getattr(value, attribute)) is not None
-            ],
-            newline,
-        )
+        members = [
+            (name, member)
+            for name, attribute in _members_of(type(value))
+            if (member := getattr(value, attribute)) is not None
+        ]
+        self._items("{}", members, newline)
 
     def _map(self, value: dict[Any, Any], newline: str) -> None:
         if value and all(type(key) is int and type(member) is int for key, member in value.items()):
@@ -103,7 +101,7 @@ class _Writer:
             return
         present = [(key, member) for key, member in value.items() if member is not None]
         present.sort(key=_key_order)
-        self._members([(self._key(key), member) for key, member in present], newline)
+        self._items("{}", [(self._key(key), member) for key, member in present], newline)
 
     def _numbers(self, value: dict[int, int], newline: str) -> None:
         """Queue id to offset: by far the most members of a large offset table, which is saved every 5 s."""
@@ -112,27 +110,16 @@ class _Writer:
         members = [f"{quote}{key}{quote}:{value[key]}" for key in sorted(value)]
         self.pieces.append(f"{{{inner}{f',{inner}'.join(members)}{newline}}}")
 
-    def _members(self, members: list[tuple[str, Any]], newline: str) -> None:
-        if not members:
-            self.pieces.append("{}")
-            return
+    def _items(self, brackets: str, items: list[tuple[str, Any]], newline: str) -> None:
+        """Members, each with its name and colon, or values, each with an empty text."""
         inner = newline + "\t" if self.pretty else ""
-        opening = "{" + inner
-        for key, member in members:
+        opening = brackets[0] + inner
+        for key, value in items:
             self.pieces.append(opening)
             self.pieces.append(key)
-            self.write(member, inner)
-            opening = "," + inner
-        self.pieces.append(newline + "}")
-
-    def _list(self, values: Iterable[Any], newline: str) -> None:
-        inner = newline + "\t" if self.pretty else ""
-        opening = "[" + inner
-        for value in values:
-            self.pieces.append(opening)
             self.write(value, inner)
             opening = "," + inner
-        self.pieces.append(newline + "]" if opening[0] == "," else "[]")
+        self.pieces.append(newline + brackets[1] if items else brackets)
 
     def _key(self, key: Any) -> str:
         if isinstance(key, str):
