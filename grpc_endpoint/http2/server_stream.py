@@ -260,11 +260,7 @@ class ServerStream(msgspec.Struct, eq=False):
         self.is_closed = True
         self._queue = self._messages = None
         self._dequeue(self.queued_bytes)
-        self._set_unfinished(0)
-        self._deframer = None
-        exchange, self.exchange = self.exchange, None
-        if exchange is not None:
-            exchange.on_cancel()
+        self._abandon()
         finished, self._finished = self._finished, None
         if finished is not None:
             finished.on_undelivered()
@@ -277,13 +273,13 @@ class ServerStream(msgspec.Struct, eq=False):
 
     def refuse_message(self, status: int, text: str) -> None:
         """End the call because of a message that is not complete."""
-        self._deframer = None
         self._abandon()
         self.finish(status, text)
 
     def _abandon(self) -> None:
-        """The call ends because of what the client sent: the program hears that it is over."""
+        """The call ends because of the client: the program hears that it is over."""
         self._set_unfinished(0)
+        self._deframer = None
         exchange, self.exchange = self.exchange, None
         if exchange is not None:
             exchange.on_cancel()

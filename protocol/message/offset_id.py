@@ -37,15 +37,21 @@ def encode_message_ids(store_host: bytes, positions: Iterable[int]) -> str:
 
 def decode_message_id(text: str) -> MessageId:
     """Raises BodyError if `text` is not 32 or 56 hexadecimal characters."""
+    raw = bytes_of_id(text, "an offset message id")
+    return MessageId(raw[:-8], int.from_bytes(raw[-8:], "big", signed=True))
+
+
+def bytes_of_id(text: str, name: str) -> bytes:
+    """The bytes of an id of 32 or 56 hexadecimal characters. Raises BodyError."""
     if len(text) not in (32, 56):
-        raise BodyError(f"not an offset message id (32 or 56 hexadecimal characters): {text!r}")
+        raise BodyError(f"not {name} (32 or 56 hexadecimal characters): {text!r}")
     try:
         raw = bytes.fromhex(text)
     except ValueError as error:
-        raise BodyError(f"not an offset message id (not hexadecimal): {text!r}") from error
+        raise BodyError(f"not {name} (not hexadecimal): {text!r}") from error
     if len(raw) * 2 != len(text):
-        raise BodyError(f"not an offset message id (blanks inside): {text!r}")
-    return MessageId(raw[:-8], int.from_bytes(raw[-8:], "big", signed=True))
+        raise BodyError(f"not {name} (blanks inside): {text!r}")
+    return raw
 
 
 def pack_host(address: str, port: int) -> bytes:

@@ -14,7 +14,7 @@ from datetime import datetime
 
 import msgspec
 
-from ..errors import BodyError
+from .offset_id import bytes_of_id
 
 
 class UniqueId(msgspec.Struct, frozen=True):
@@ -69,14 +69,7 @@ class UniqueIdMaker:
 
 def decode_unique_id(text: str, now_ms: int) -> UniqueId:
     """`now_ms` decides the month. Raises BodyError unless `text` is 32 or 56 hexadecimal characters."""
-    if len(text) not in (32, 56):
-        raise BodyError(f"not a unique message id (32 or 56 hexadecimal characters): {text!r}")
-    try:
-        raw = bytes.fromhex(text)
-    except ValueError as error:
-        raise BodyError(f"not a unique message id (not hexadecimal): {text!r}") from error
-    if len(raw) * 2 != len(text):
-        raise BodyError(f"not a unique message id (blanks inside): {text!r}")
+    raw = bytes_of_id(text, "a unique message id")
     elapsed_ms = int.from_bytes(raw[-6:-2], "big")
     month_start_ms, _ = month_around(now_ms)
     if month_start_ms + elapsed_ms >= now_ms:
