@@ -40,7 +40,7 @@ from ..errors import (
 from ..instance.instance import ClientInstance
 from ..settings.producer_settings import ProducerSettings
 from ..values.namespaces import Namespace
-from ..values.results import DEFAULT_REGION, SendResult, SendStatus, send_status
+from ..values.results import DEFAULT_REGION, SEND_STATUS, SendResult, SendStatus
 from .outgoing import Outgoing
 from .queue_choice import LatencyFaultTolerance
 
@@ -162,7 +162,7 @@ class SendOutcomes:
     def read(self, send: "PostedSend", reply: Command) -> SendResult:
         """The result in a reply, or `AttemptFailed`."""
         outgoing, queue, began_ms = send.outgoing, send.chosen, send.began_ms
-        status = send_status(reply.code)
+        status = SEND_STATUS.get(reply.code)
         if status is None:
             if reply.code == ResponseCode.GO_AWAY:
                 self._connections.leave(send.connection)

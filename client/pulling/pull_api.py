@@ -22,7 +22,7 @@ from ..errors import RequestRefused, UnreadableReply
 from ..hooks.hooks import FilterMessageContext, Hooks
 from ..instance.instance import ClientInstance
 from ..values.message import MessageExt, decode_messages
-from ..values.results import PullResult, PullStatus, pull_status
+from ..values.results import PULL_STATUS, PullResult, PullStatus
 
 SHORT_PULL_TIMEOUT_MS: Final = 10_000
 """For a pull that the broker answers at once (official consumerPullTimeoutMillis)."""
@@ -65,7 +65,7 @@ class PullApi:
         request = self._request(queue, order, address, is_slave=is_slave)
         connections, seconds = self._instance.connections, order.timeout_ms / 1000
         command = await connections.exchange(address, request, timeout_seconds=seconds)
-        status = pull_status(command.code)
+        status = PULL_STATUS.get(command.code)
         if status is None:
             is_lite = isinstance(request, LitePullMessage)
             if is_lite and command.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:

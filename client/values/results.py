@@ -66,25 +66,16 @@ class PullResult(msgspec.Struct, frozen=True):
     max_offset: int
 
 
-_SEND_STATUS: Final = {
+SEND_STATUS: Final = {
     int(ResponseCode.SUCCESS): SendStatus.SEND_OK,
     int(ResponseCode.FLUSH_DISK_TIMEOUT): SendStatus.FLUSH_DISK_TIMEOUT,
     int(ResponseCode.FLUSH_SLAVE_TIMEOUT): SendStatus.FLUSH_SLAVE_TIMEOUT,
     int(ResponseCode.SLAVE_NOT_AVAILABLE): SendStatus.SLAVE_NOT_AVAILABLE,
 }
-_PULL_STATUS: Final = {
+PULL_STATUS: Final = {
     int(ResponseCode.SUCCESS): PullStatus.FOUND,
     int(ResponseCode.PULL_NOT_FOUND): PullStatus.NO_NEW_MSG,
     int(ResponseCode.PULL_RETRY_IMMEDIATELY): PullStatus.NO_MATCHED_MSG,
     int(ResponseCode.PULL_OFFSET_MOVED): PullStatus.OFFSET_ILLEGAL,
 }
-
-
-def send_status(code: int) -> SendStatus | None:
-    """The status of a send for the code of its reply; None for a refusal."""
-    return _SEND_STATUS.get(code)
-
-
-def pull_status(code: int) -> PullStatus | None:
-    """The status of a pull for the code of its reply; None for a refusal."""
-    return _PULL_STATUS.get(code)
+"""The status of a send, or of a pull, for the code of its reply; any other code is a refusal."""

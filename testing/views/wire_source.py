@@ -21,7 +21,7 @@ from pocketmq.client import (
 )
 from pocketmq.client.clock import wall_ms
 from pocketmq.client.connections.connection import Connection
-from pocketmq.client.values.results import pull_status
+from pocketmq.client.values.results import PULL_STATUS
 from pocketmq.console.values import FirstPosition, Member, first_position, member_of
 from pocketmq.protocol.bodies.client import SUBSCRIBE_ALL, SubscriptionData
 from pocketmq.protocol.bodies.client_state import ConsumerConnection, ConsumerRunningInfo
@@ -56,7 +56,7 @@ class WireAdmin(AdminClient):
     async def pull_at(self, address: str, request: PullMessage) -> tuple[PullMessageReply, bytes]:
         """Header and messages of the answer, also of one without messages."""
         command = await self._require_running().connections.exchange(address, request)
-        if pull_status(command.code) is None:
+        if command.code not in PULL_STATUS:
             raise RequestRefused(command.code, command.remark or "", request.name)
         return Connection.read_fields(PullMessageReply, command, request.name), bytes(command.body or b"")
 
