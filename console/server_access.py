@@ -77,15 +77,6 @@ class Ledger(Protocol):
         """What became of one message. ValueError for an unknown id."""
 
 
-class Snapshots(Protocol):
-    """Takes a node's state as bytes, and brings it back."""
-
-    async def take(self) -> bytes: ...
-
-    async def restore(self, data: bytes) -> None:
-        """ValueError for bytes that are no snapshot; nothing is changed then."""
-
-
 class NotRunning(Exception):
     """The broker that is asked for is stopped; answered with 409."""
 
@@ -102,17 +93,20 @@ class ServerAccess:
         time: Callable[[], MovedTime | None] | None = None,
         ledger: Ledger | None = None,
         reset: Callable[[], Awaitable[None]] | None = None,
-        snapshots: Snapshots | None = None,
+        take_snapshot: Callable[[], Awaitable[bytes]] | None = None,
+        restore_snapshot: Callable[[bytes], Awaitable[None]] | None = None,
     ) -> None:
         """`node` is asked anew for each request: in a cluster, brokers end and start. It raises `NotRunning` while none
-        runs. `time` is what several brokers share; without it, the node's own."""
+        runs. `time` is what several brokers share; without it, the node's own. `restore_snapshot` raises ValueError for
+        bytes that are no snapshot; nothing is changed then."""
         self._node = node
         self._time = time
         self.rules = rules
         self.requests = requests
         self.ledger = ledger
         self.reset = reset
-        self.snapshots = snapshots
+        self.take_snapshot = take_snapshot
+        self.restore_snapshot = restore_snapshot
         self.reading: Final = Reading()
         self.open_streams = 0
 

@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 
 from .answers import BINARY, PAGES, Call, Problem, as_json, number_of, read_body, read_json, serves
 from .pages import Page, Pause, in_turns
-from .server_access import Ledger, ServerAccess, Snapshots
+from .server_access import Ledger, ServerAccess
 from .values import Clock, Fault, LedgerMessage, LedgerVerdict, LoggedRequest, NewFault, Step, Words
 
 SEARCH_WORDS: Final = ("code", "topic", "queue_id", "group", "client_id", "broker", "oneway", "response")
@@ -205,25 +205,25 @@ async def reset(call: Call) -> Response:
     return as_json({})
 
 
-def _snapshots_of(call: Call) -> Snapshots:
-    if call.access.snapshots is None:
-        raise Problem(409, "this server takes no snapshots")
-    return call.access.snapshots
+_NO_SNAPSHOTS: Final = "this server takes no snapshots"
 
 
 @serves("GET", "/api/snapshot", content=BINARY)
 async def snapshot(call: Call) -> Response:
     """The state as a file, without users."""
-    return Response(await _snapshots_of(call).take(), media_type="application/octet-stream")
+    if call.access.take_snapshot is None:
+        raise Problem(409, _NO_SNAPSHOTS)
+    return Response(await call.access.take_snapshot(), media_type="application/octet-stream")
 
 
 @serves("PUT", "/api/snapshot", body=bytes, accepts=BINARY)
 async def restore(call: Call) -> Response:
     """Bring a state back; the users stay those that exist."""
-    snapshots = _snapshots_of(call)
+    if call.access.restore_snapshot is None:
+        raise Problem(409, _NO_SNAPSHOTS)
     data = await read_body(call.request, SNAPSHOT_BYTES)
     with wrong_values():
-        await snapshots.restore(data)
+        await call.access.restore_snapshot(data)
     return as_json({})
 
 

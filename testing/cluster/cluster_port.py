@@ -13,7 +13,7 @@ from pocketmq.broker.node import Node
 from pocketmq.console.server import Console
 from pocketmq.console.server_access import NotRunning, ServerAccess
 
-from ..server.admin_port import server_access
+from ..server.admin_port import RulesAsJson
 from .cluster_broker import ClusterBroker
 from .cluster_context import ClusterContext
 
@@ -22,7 +22,9 @@ def console_of(context: ClusterContext, brokers: Mapping[str, ClusterBroker]) ->
     """The port of a cluster, not started."""
 
     def access(node: Callable[[], Node]) -> ServerAccess:
-        return server_access(node, context.watched, time=lambda: context.time)
+        watched, rules = context.watched, RulesAsJson(context.watched.faults)
+        ledger = watched.keep_ledger()
+        return ServerAccess(node, rules, watched.requests, time=lambda: context.time, ledger=ledger)
 
     def first() -> Node:
         """The first master that runs."""

@@ -6,22 +6,20 @@
 Imported when a port is asked for: it loads `pocketmq.console`.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final
 
 import msgspec
 from pocketmq.broker.node import Node
-from pocketmq.broker.time.timers import MovedTime
 from pocketmq.console.server import Console
-from pocketmq.console.server_access import ServerAccess, Snapshots
+from pocketmq.console.server_access import ServerAccess
 from pocketmq.console.values import Words
 
 from ..errors import WrongValueError
 from ..faults.faults import Faults
 from ..faults.rule_json import add_rule, known_words
 from ..faults.watched_node import WatchedNodes
-from ..ledger.ledger import Ledger
 from ..state.reset import Mark, restore, take_mark
 from ..state.snapshot import ACCESS_TABLES, Snapshot, restore_snapshot, snapshot_of, take_snapshot
 
@@ -49,43 +47,6 @@ class RulesAsJson:
         return add_rule(self._faults, words).as_json()
 
 
-class SnapshotsOfNode:
-    """Snapshots as the port knows them (`console.access.Snapshots`). They lack the users, whose passwords are plain."""
-
-    def __init__(self, node: Node, ledger: Ledger) -> None:
-        self._node = node
-        self._ledger = ledger
-
-    async def take(self) -> bytes:
-        state = (await take_snapshot(self._node)).state
-        tables = {name: table for name, table in state.tables.items() if name not in ACCESS_TABLES}
-        return Snapshot(msgspec.structs.replace(state, tables=tables)).to_bytes()
-
-    async def restore(self, data: bytes) -> None:
-        await restore_snapshot(self._node, snapshot_of(data, "the body"))
-        self._ledger.clear()
-
-
-def server_access(
-    node: Callable[[], Node],
-    watched: WatchedNodes,
-    *,
-    time: Callable[[], MovedTime | None] | None = None,
-    reset: Callable[[], Awaitable[None]] | None = None,
-    snapshots: Snapshots | None = None,
-) -> ServerAccess:
-    """What a port shows of one node, and of the faults, requests and ledger of all that `watched` watches."""
-    return ServerAccess(
-        node,
-        RulesAsJson(watched.faults),
-        watched.requests,
-        time=time,
-        ledger=watched.keep_ledger(),
-        reset=reset,
-        snapshots=snapshots,
-    )
-
-
 @asynccontextmanager
 async def admin_port(
     node: Node,
@@ -109,8 +70,26 @@ async def admin_port(
         watched.requests.clear()
         watched.forget_facts()
 
+    async def take() -> bytes:
+        """Without the users, whose passwords are plain."""
+        state = (await take_snapshot(node)).state
+        tables = {name: table for name, table in state.tables.items() if name not in ACCESS_TABLES}
+        return Snapshot(msgspec.structs.replace(state, tables=tables)).to_bytes()
+
+    async def bring_back(data: bytes) -> None:
+        await restore_snapshot(node, snapshot_of(data, "the body"))
+        ledger.clear()
+
     ledger = watched.keep_ledger()
-    access = server_access(lambda: node, watched, reset=reset_all, snapshots=SnapshotsOfNode(node, ledger))
+    access = ServerAccess(
+        lambda: node,
+        RulesAsJson(watched.faults),
+        watched.requests,
+        ledger=ledger,
+        reset=reset_all,
+        take_snapshot=take,
+        restore_snapshot=bring_back,
+    )
     advertised = node.broker.config.advertise.rpartition(":")[0]
     console = Console(access, names=[*names, *([advertised] if advertised else [])])
     try:
