@@ -14,17 +14,14 @@ and the marker `rocketmq(topics=, groups=, settings=, ...)`: `fixtures/one_test.
 pytest loads this file at every start, so nothing of the server is imported before a test asks for it.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from . import factories
-from .fixtures.of_test import give_own_server, put_server_first, views
-
-if TYPE_CHECKING:
-    from .server.embedded import EmbeddedServer
+from .fixtures.of_test import SESSION_SERVER, give_own_server, put_server_first, session_server, views
 
 _LAST_REQUESTS: Final = 20
 """Requests in the report of a failed test."""
@@ -66,15 +63,7 @@ def rocketmq_settings() -> dict[str, str | int | float | bool]:
     return {}
 
 
-@pytest.fixture(scope="session")
-def rocketmq_server(request: pytest.FixtureRequest) -> "Iterator[EmbeddedServer]":
-    """Name server and broker of the whole session, in a thread of this process."""
-    from .fixtures.servers import address_in_environment, running_server
-
-    with running_server(request, {}) as server, address_in_environment(server.namesrv_addr):
-        yield server
-
-
+rocketmq_server = pytest.fixture(scope="session", name=SESSION_SERVER)(session_server)
 rocketmq = factories.rocketmq()
 rocketmq_noproc = factories.rocketmq_noproc()
 
