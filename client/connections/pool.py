@@ -91,12 +91,11 @@ class ConnectionPool:
         self,
         address: str,
         request: Request[Any],
-        body: RawBody | None = None,
         *,
         timeout_seconds: float = CALL_TIMEOUT_SECONDS,
     ) -> bytes:
         """The reply's body, empty if it has none; refusals as `call`."""
-        command = await self.exchange(address, request, body, timeout_seconds=timeout_seconds)
+        command = await self.exchange(address, request, timeout_seconds=timeout_seconds)
         if command.code != 0:
             raise RequestRefused(command.code, command.remark or "", request.name)
         return b"" if command.body is None else bytes(command.body)

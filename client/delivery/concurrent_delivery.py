@@ -126,7 +126,7 @@ class ConcurrentDelivery:
 
     def deliver(self, result: PullResult, queue: MessageQueue, process_queue: ProcessQueue) -> None:
         """Messages that were pulled."""
-        process_queue.put(result.messages, result.max_offset)
+        process_queue.put(result.messages)
         settlement = PulledSettlement(self._context, self.send_back, queue, process_queue)
         self.submit(result.messages, queue, settlement)
 

@@ -95,7 +95,7 @@ class OrderedDelivery:
 
     def deliver(self, result: PullResult, queue: MessageQueue, process_queue: ProcessQueue) -> None:
         """Messages that were pulled; a task takes them from the process queue."""
-        if process_queue.put(result.messages, result.max_offset) and not self._stopped:
+        if process_queue.put(result.messages) and not self._stopped:
             self._tasks.spawn(self._run(queue, process_queue), f"{self._context.group} {queue}")
 
     def consume_lock(self, process_queue: ProcessQueue) -> asyncio.Lock:

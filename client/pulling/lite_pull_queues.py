@@ -124,9 +124,9 @@ class LiteQueues(HeldQueues):
         if assigned is not None:
             assigned.handled_offset = assigned.consume_offset if offset is None else offset
 
-    def arrive(self, assigned: Assigned, messages: list[MessageExt], max_offset: int) -> None:
+    def arrive(self, assigned: Assigned, messages: list[MessageExt]) -> None:
         """Messages were pulled: they wait for `take_ready`."""
-        assigned.process_queue.put(messages, max_offset)
+        assigned.process_queue.put(messages)
         self.ready.append((assigned, messages))
         self.arrived.set()
 
@@ -263,6 +263,6 @@ class _LitePullLoop(QueueLoop):
                 "the offset of %s in %s is illegal, going on at %d", queues.group, queue, result.next_offset
             )
         if result.messages:
-            queues.arrive(assigned, result.messages, result.max_offset)
+            queues.arrive(assigned, result.messages)
         assigned.pull_offset = result.next_offset
         return delay_if_again(result, offset)

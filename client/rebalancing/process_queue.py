@@ -56,8 +56,6 @@ class ProcessQueue:
         self.try_unlock_times = 0
         self.start_offset = 0
         """Offset this member began to read at."""
-        self.behind_count = 0
-        """Messages in the broker's queue after the last one put, as known when it was pulled (msgAccCnt)."""
 
     # -- how much is in it
 
@@ -94,25 +92,18 @@ class ProcessQueue:
 
     # -- concurrent consumption
 
-    def put(self, messages: Sequence[MessageExt], max_offset: int = 0) -> bool:
-        """Cache pulled messages, each offset once. True if an ordered consume task has to be started now.
-
-        `max_offset` is the MAX_OFFSET property of the last message, 0 if it has none.
-        """
+    def put(self, messages: Sequence[MessageExt]) -> bool:
+        """Cache pulled messages, each offset once. True if an ordered consume task has to be started now."""
         cached, order = self._cached, self._order
-        offset = -1
         offsets = [message.queue_offset for message in messages]
         if offsets:
-            offset = offsets[-1]
             if offsets[0] > (order[-1] if order else -1) and offsets == sorted({*offsets}):
                 cached.update(zip(offsets, messages, strict=True))
                 order.extend(offsets)
-                self._offset_max = offset
+                self._offset_max = offsets[-1]
                 self.cached_bytes += sum([len(message.body) for message in messages])
             else:
                 self._put_among(messages)
-        if 0 <= offset < max_offset:
-            self.behind_count = max_offset - offset
         if cached and not self.consuming:
             self.consuming = True
             return True

@@ -95,16 +95,6 @@ def test_a_consume_task_is_started_once_until_the_queue_ran_empty():
     assert queue.put([pulled_message(4)])
 
 
-def test_messages_after_the_last_pulled_one_are_counted():
-    queue = ProcessQueue(FakeClock())
-    queue.put([pulled_message(3), pulled_message(4)], max_offset=10)
-    assert queue.behind_count == 6
-    queue.put([pulled_message(9)], max_offset=9)
-    queue.put([], max_offset=99)
-    queue.put([pulled_message(10)])
-    assert queue.behind_count == 6
-
-
 def test_commit_with_nothing_taken_stores_nothing():
     assert ProcessQueue(FakeClock()).commit() == -1
 
