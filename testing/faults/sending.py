@@ -1,13 +1,12 @@
 """One request that a rule hit, on its way: answered, held back, sent twice, cut off. All on the server's loop."""
 
-import socket
-import struct
 from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 from pocketmq.broker.network.dispatch import Answer
+from pocketmq.broker.network.listening import not_lingering
 from pocketmq.broker.network.watch import ReplyBody, Watched
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import encode_prefix
@@ -18,9 +17,6 @@ from .outcomes import Reply, wire_body, wire_fields
 
 if TYPE_CHECKING:
     import asyncio
-
-_LINGER: Final = struct.pack("ii", 1, 0)
-"""Closing the socket resets the connection."""
 
 
 class ReadyReply(msgspec.Struct, frozen=True):
@@ -127,11 +123,7 @@ def cut(connection: Watched, *, reset: bool, first: bytes = b"") -> None:
     def wrap(transport: "asyncio.Transport") -> "asyncio.Transport":
         if first:
             transport.write(first)
-        if reset:
-            below = transport.get_extra_info("socket")
-            if below is not None:
-                below.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
-        return transport
+        return not_lingering(transport) if reset else transport
 
     connection.wrap_transport(wrap)
     connection.close()
