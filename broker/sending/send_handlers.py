@@ -97,7 +97,8 @@ class Prepared(msgspec.Struct, gc=False, eq=False):
 @handles(SendMessage, SendMessageV2, SendBatchMessage)
 def send_message(sending: Sending, request: AnySend, call: Call) -> Answer | Held:
     """Store a message, or the messages of a batch under consecutive offsets, all or none; the reply names its queue,
-    its (first) offset and its id (every id)."""
+    its (first) offset and its id (every id). Most sends are `Sends.handle`'s; one with access keys or an unusual header
+    comes here."""
     check_properties(sending, request.properties or "")
     text = (request.properties or "").encode("utf-8", "replace")
     properties = read_properties(text)

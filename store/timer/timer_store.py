@@ -92,7 +92,7 @@ class TimerStore:
             self.floor(self._checkpoint.last_read_time_ms), self.floor(progress[0]), earliest_ms
         )
         self.last_ms = 0
-        """The last moment with a enqueued message; if it is before `read_ms`, no message waits."""
+        """The last moment with an enqueued message; if it is before `read_ms`, no message waits."""
         self.waiting = 0
         """Messages enqueued and not delivered, by the counts of the slots."""
         self._slots: dict[int, Slot] = {}
@@ -132,7 +132,7 @@ class TimerStore:
         """Whether a message of the timer topic, read again because the timer log was lost, was already delivered."""
         return queue_offset < self._enqueued_before and due_ms < self._delivered_before_ms
 
-    # -- noting and reading
+    # -- enqueueing and reading
 
     def enqueue(self, due_ms: int, messages: Sequence[TimedMessage], now_ms: int) -> None:
         """Put messages of the timer topic on the wheel; `due_ms` is the moment of all, not before `read_ms`.
