@@ -4,6 +4,7 @@ import importlib
 import logging
 import os
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, Final, TypeVar, TypeVarTuple
 
 SWITCH: Final = "POCKETMQ_ACCELERATOR"
@@ -50,6 +51,7 @@ def try_in_c(function: Callable[[*ArgumentsT], ResultT]) -> Callable[[*Arguments
     name = function.__name__
     tried[name] = choose(function)
 
+    @wraps(function)
     def either(*arguments: *ArgumentsT) -> ResultT:
         made: ResultT | None = tried[name](*arguments)
         return made or function(*arguments)
