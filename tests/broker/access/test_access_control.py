@@ -4,9 +4,6 @@ Words and codes of every refusal are in the recorded conversation `users`.
 """
 
 import asyncio
-import base64
-import hashlib
-import hmac
 import json
 import logging
 from pathlib import Path
@@ -37,7 +34,7 @@ PEER = "10.1.2.3:50000"
 def signed(code: int, name: str, secret: str, body: bytes = b"", version: int = 0, **fields: str) -> Command:
     fields["AccessKey"] = name
     content = "".join(fields[key] for key in sorted(fields)).encode() + body
-    fields["Signature"] = base64.b64encode(hmac.new(secret.encode(), content, hashlib.sha1).digest()).decode()
+    fields["Signature"] = signature_of(content, secret)
     return Command(code, 1, fields=fields, body=body or None, version=version)
 
 
@@ -71,9 +68,6 @@ def test_no_signature_is_a_wrong_one() -> None:
 @pytest.mark.parametrize(
     ("rights", "allowed"),
     [
-        (acl(("Topic:Orders", "Pub", "Allow")), True),
-        (acl(("Topic:Orders", "Sub", "Allow")), False),
-        (acl(("Topic:Orders", "All", "Allow")), True),
         (acl(("Topic:Order", "Pub", "Allow")), False),
         (acl(("Group:Orders", "Pub", "Allow")), False),
         (acl(("*", "Pub", "Allow")), True),
@@ -81,7 +75,6 @@ def test_no_signature_is_a_wrong_one() -> None:
         (acl(("Topic:O*", "Pub", "Deny"), ("Topic:Ord*", "Pub", "Allow")), True),
         (acl(("Topic:Ord*", "Pub", "Deny"), ("Topic:Orders", "Pub", "Allow")), True),
         (acl(("*", "Pub", "Deny"), ("Topic:*", "Pub", "Allow")), True),
-        (acl(("Topic:Orders", "Pub", "Allow"), ips=["10.0.0.0/8"]), True),
         (acl(("Topic:Orders", "Pub", "Allow"), ips=["10.1.2.4", "nonsense"]), False),
         (None, False),
     ],
@@ -122,28 +115,17 @@ def test_needs_of_a_send_and_of_a_retry() -> None:
     assert needs_of(again, "C") == [Need(Resource("Group", "g"), ("Sub",))]
 
 
-def test_needs_of_a_heartbeat_are_its_groups_and_topics() -> None:
-    body = json.dumps(
-        {
-            "clientID": "c",
-            "consumerDataSet": [
-                {"groupName": "g", "subscriptionDataSet": [{"topic": "T"}, {"topic": "%RETRY%g"}]}
-            ],
-        }
-    ).encode()
+def test_needs_of_a_heartbeat_are_its_groups_and_topics_but_retry_topics() -> None:
+    consumer = {"groupName": "g", "subscriptionDataSet": [{"topic": "T"}, {"topic": "%RETRY%g"}]}
+    body = json.dumps({"clientID": "c", "consumerDataSet": [consumer]}).encode()
     needs = needs_of(Command(34, 1, fields={"x": "y"}, body=body), "C")
     assert [need.resource.key for need in needs] == ["Group:g", "Topic:T"]
+    assert needs_of(Command(34, 1, body=body), "C") == [], "without header fields"
 
 
-def test_needs_of_the_table() -> None:
-    assert needs_of(Command(3005, 1, fields={"filter": ""}), "C") == [
-        Need(Resource("Cluster", "C"), ("Get",))
-    ]
+def test_a_request_about_several_topics_needs_rights_on_each() -> None:
     listed = needs_of(Command(208, 1, fields={"consumerGroup": "g", "topicList": "a;b;"}), "C")
     assert [need.resource.key for need in listed] == ["Group:g", "Topic:a", "Topic:b"]
-    assert needs_of(Command(26, 1, fields={"a": "b"}), "C") == []
-    assert needs_of(Command(17, 1), "C") == []
-    assert len(rules()) > 80
 
 
 def test_a_request_of_ours_needs_a_rule() -> None:

@@ -3,9 +3,6 @@
 What 4.9.7 answers, to changes of keys too, is in the recorded conversation `keys`.
 """
 
-import base64
-import hashlib
-import hmac
 import os
 from collections import deque
 from pathlib import Path
@@ -15,10 +12,9 @@ from pocketmq.broker.access.address_patterns import PatternError, parse_pattern
 from pocketmq.broker.access.plain_acl import PlainAcl
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import Refusal, StartError
-from pocketmq.protocol.requests.security import (
-    UpdateGlobalWhiteAddrsConfig,
-)
+from pocketmq.protocol.requests.security import UpdateGlobalWhiteAddrsConfig
 from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.signatures import signature_of
 
 from broker_fakes import ask
 
@@ -41,7 +37,7 @@ PEER = "10.1.2.3:50000"
 def signed(code: int, name: str, secret: str = "12345678", **fields: str) -> Command:
     fields["AccessKey"] = name
     content = "".join(fields[key] for key in sorted(fields)).encode()
-    fields["Signature"] = base64.b64encode(hmac.new(secret.encode(), content, hashlib.sha1).digest()).decode()
+    fields["Signature"] = signature_of(content, secret)
     return Command(code, 1, fields=fields)
 
 

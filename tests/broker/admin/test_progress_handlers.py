@@ -1,14 +1,12 @@
-"""303, 317, 345 and 353: progress, subscriptions and forbidden topics of groups; 306 and 316: queues without use.
+"""303: progress of groups; 306 and 316: queues without use.
 
 What mqadmin makes of the answers is compared with official brokers in `conformance/admin`.
 """
 
 from pocketmq.broker.broker import Broker
-from pocketmq.protocol.requests.group import QuerySubscriptionByConsumer
 from pocketmq.protocol.requests.topic import CleanExpiredConsumeQueue, CleanUnusedTopic, QueryConsumeTimeSpan
 from pocketmq.store import VirtualClock
 
-from broker.admin.online_members import online
 from broker_fakes import MakeBroker, ask, store_message
 
 
@@ -29,13 +27,6 @@ async def test_delay_is_the_age_of_the_next_message(broker: Broker, clock: Virtu
     broker.offsets.commit("Orders", "G", 0, 3)
     answer = await ask(broker, QueryConsumeTimeSpan(topic="Orders", group="G"))
     assert answer.json["consumeTimeSpanSet"][0]["delayTime"] == 0
-
-
-async def test_subscription_of_a_group_online(broker: Broker) -> None:
-    online(broker, group="G", topic="Orders", expression="a || b")
-    known = (await ask(broker, QuerySubscriptionByConsumer(group="G", topic="Orders"))).json
-    assert known["subscriptionData"]["subString"] == "a || b"
-    assert "subscriptionData" not in (await ask(broker, QuerySubscriptionByConsumer(group="G"))).json
 
 
 async def test_queues_of_topics_that_are_gone_are_cleaned(broker: Broker) -> None:

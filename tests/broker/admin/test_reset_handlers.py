@@ -18,14 +18,19 @@ from broker_fakes import MakeBroker, ask, store_message
 # -- 222, kept by the broker
 
 
-def topic_with_messages(broker: Broker) -> int:
-    """Topic t: 3 read and 2 write queues; three messages in queue 0, one in queue 1, a second apart each."""
+def topic_with_messages(broker: Broker, *committed: int) -> int:
+    """Topic t: 3 read and 2 write queues; three messages in queue 0, one in queue 1, a second apart each.
+
+    `committed` are offsets of the group, by queue. Returns the time of the first message.
+    """
     broker.topics.update(TopicConfig(topic_name="t", read_queue_nums=3, write_queue_nums=2))
     broker.groups.update(SubscriptionGroupConfig(group_name="g"))
     first_ms = broker.clock.now_ms()
     for queue_id in (0, 0, 0, 1):
         store_message(broker, "t", queue_id)
         broker.clock.advance(1000)
+    for queue_id, offset in enumerate(committed):
+        broker.offsets.commit("t", "g", queue_id, offset)
     return first_ms
 
 
@@ -61,9 +66,7 @@ async def test_a_slave_refuses(broker_maker: MakeBroker) -> None:
 
 
 async def test_4_9_pushes_the_offsets_of_the_write_queues_to_every_member(broker4: Broker) -> None:
-    topic_with_messages(broker4)
-    for queue_id in (0, 1):
-        broker4.offsets.commit("t", "g", queue_id, 1)
+    topic_with_messages(broker4, 1, 1)
     members = [online(broker4, "c1", 1), online(broker4, "c2", 2)]
     answer = await ask(broker4, reset())
     assert (answer.code, answer.remark) == (0, UNSET)
@@ -77,9 +80,7 @@ async def test_4_9_pushes_the_offsets_of_the_write_queues_to_every_member(broker
 
 
 async def test_without_force_a_pushed_reset_only_goes_back(broker4: Broker) -> None:
-    first_ms = topic_with_messages(broker4)
-    broker4.offsets.commit("t", "g", 0, 2)
-    broker4.offsets.commit("t", "g", 1, 0)
+    first_ms = topic_with_messages(broker4, 2, 0)
     online(broker4)
     answer = await ask(broker4, reset(first_ms + 1000, is_force=False))
     assert answer.json["offsetTable"] == {queue(0): 1, queue(1): 0}
@@ -88,9 +89,7 @@ async def test_without_force_a_pushed_reset_only_goes_back(broker4: Broker) -> N
 
 
 async def test_a_tool_written_in_c_has_a_list_pushed(broker4: Broker) -> None:
-    topic_with_messages(broker4)
-    for queue_id in (0, 1):
-        broker4.offsets.commit("t", "g", queue_id, 1)
+    topic_with_messages(broker4, 1, 1)
     one = online(broker4)
     answer = await ask(broker4, reset(), language="CPP", version=63)
     assert fastjson.loads(one.notices[0][1]) == {
@@ -103,9 +102,7 @@ async def test_a_tool_written_in_c_has_a_list_pushed(broker4: Broker) -> None:
 
 
 async def test_a_member_that_is_too_old_refuses_a_pushed_reset(broker4: Broker) -> None:
-    topic_with_messages(broker4)
-    for queue_id in (0, 1):
-        broker4.offsets.commit("t", "g", queue_id, 1)
+    topic_with_messages(broker4, 1, 1)
     online(broker4, version=20)
     answer = await ask(broker4, reset())
     assert answer.code == 1
@@ -114,9 +111,7 @@ async def test_a_member_that_is_too_old_refuses_a_pushed_reset(broker4: Broker) 
 
 async def test_5_x_also_pushes_if_it_must_not_keep_resets(broker_maker: MakeBroker) -> None:
     broker = broker_maker(use_server_side_reset_offset=False)
-    topic_with_messages(broker)
-    for queue_id in (0, 1):
-        broker.offsets.commit("t", "g", queue_id, 1)
+    topic_with_messages(broker, 1, 1)
     one = online(broker)
     assert (await ask(broker, reset())).code == 0
     assert len(one.notices) == 1

@@ -113,18 +113,6 @@ def test_the_table_is_loaded_from_its_file_with_retry_policy_and_subscriptions(t
     assert again.data_version == groups.data_version
 
 
-def test_a_file_of_the_official_4_9_broker_is_read(tmp_path: Path):
-    (tmp_path / "config").mkdir()
-    (tmp_path / "config" / "subscriptionGroup.json").write_text(
-        '{"dataVersion":{"counter":1,"timestamp":1700000000000},"subscriptionGroupTable":{"billing":{"brokerId":0,'
-        '"consumeBroadcastEnable":true,"consumeEnable":true,"consumeFromMinEnable":true,"groupName":"billing",'
-        '"notifyConsumerIdsChangedEnable":true,"retryMaxTimes":3,"retryQueueNums":1,"whichBrokerWhenConsumeSlowly":1}}}'
-    )
-    groups = table(tmp_path)
-    groups.load()
-    assert groups.groups["billing"] == SubscriptionGroupConfig(group_name="billing", retry_max_times=3)
-
-
 def test_a_slave_copies_its_masters_groups(groups: GroupTable):
     config = SubscriptionGroupConfig(group_name="g")
     groups.replace_all({"g": config}, DataVersion(counter=9))

@@ -17,14 +17,3 @@ def test_reading_the_table_does_not_change_its_data_version(tmp_path: Path, cloc
     assert table.data_version == before
     table.add("orders", 1)
     assert table.to_json() != first
-
-
-def test_each_change_moves_the_counter(tmp_path: Path, clock: VirtualClock) -> None:
-    table = MetricTable(tmp_path, clock.now_ms, "timingCount")
-    counter = table.data_version.counter
-    for _ in range(3):
-        table.add("orders", 1)
-    table.persist()
-    again = MetricTable(tmp_path, clock.now_ms, "timingCount")
-    assert again.load()
-    assert (again.count("orders"), again.data_version.counter) == (3, counter + 3)

@@ -231,35 +231,6 @@ def test_the_table_is_loaded_from_its_file(tmp_path: Path, clock: VirtualClock):
     assert again.persist() is False
 
 
-def test_a_file_of_the_official_4_9_broker_is_read(tmp_path: Path, clock: VirtualClock):
-    # As 4.9.7 writes it: no attributes, no stateVersion; the last member is invented.
-    text = """{
-	"dataVersion":{
-		"counter":1,
-		"timestamp":1700000000123
-	},
-	"topicConfigTable":{
-		"orders":{
-			"order":false,
-			"perm":6,
-			"readQueueNums":4,
-			"topicFilterType":"SINGLE_TAG",
-			"topicName":"orders",
-			"topicSysFlag":0,
-			"writeQueueNums":4
-		}
-	},
-	"unknown":{0:1}
-}"""
-    (tmp_path / "config").mkdir()
-    (tmp_path / "config" / "topics.json").write_text(text)
-    topics = table(tmp_path, clock)
-    assert topics.load() is True
-    assert topics.topics["orders"] == TopicConfig(topic_name="orders", read_queue_nums=4, write_queue_nums=4)
-    assert topics.data_version == DataVersion(timestamp=1700000000123, counter=1)
-    assert "TBW102" in topics
-
-
 def test_the_file_has_the_official_form(tmp_path: Path, clock: VirtualClock):
     topics = table(tmp_path, clock)
     topics.replace_all(
