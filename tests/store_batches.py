@@ -62,16 +62,6 @@ def queue_offsets(placed: Placed) -> list[int]:
     return [offset + number for _, offset, count in placed.runs for number in range(count)]
 
 
-def files_of(directory: Path) -> dict[str, bytes]:
-    """Name and content of each file of log, queues and index."""
-    return {
-        str(path.relative_to(directory)): path.read_bytes()
-        for part in ("commitlog", "consumequeue", "index")
-        for path in sorted((directory / part).rglob("*"))
-        if path.is_file()
-    }
-
-
 class Arrivals:
     """What `on_arrivals` is told, message by message."""
 

@@ -7,7 +7,8 @@ from pocketmq.protocol.message.flags import TRANSACTION_PREPARED, TRANSACTION_RO
 from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.store import AppendResult, MessageStore, NewMessage, PutStatus, VirtualClock
 
-from store_batches import Arrivals, dispatch_flushed, files_of, leave_as_killed, open_small, queue_offsets
+from store_batches import Arrivals, dispatch_flushed, leave_as_killed, open_small, queue_offsets
+from stored_files import stored_files
 
 PROPERTIES = st.fixed_dictionaries(
     {},
@@ -92,7 +93,7 @@ def test_files_and_arrivals_equal_those_of_one_message_at_a_time(
         dispatch_flushed(store, from_log=way == "single")
         counted = store.statistics.messages, store.statistics.bytes, store.statistics.failed
         leave_as_killed(store)  # closing would wait for the disk
-        return seen.all, places, counted, files_of(folder / way)
+        return seen.all, places, counted, stored_files(folder / way)
 
     assert outcome("together") == outcome("single")
 

@@ -81,19 +81,6 @@ def test_batch_with_one_bad_message_stores_none(open_store, new_message):
     assert store.max_offset("orders", 0) == 2
 
 
-def test_delay_message_has_its_delivery_time_as_tags_code(open_store, put):
-    store = open_store(message_delay_level="1s 5s", mapped_file_size_commit_log=1 << 16)
-    for text, expected_ms in (("1", 1000), ("2", 5000), ("7", 5000)):
-        result = put(store, topic="SCHEDULE_TOPIC_XXXX", queue_id=3, DELAY=text, TAGS="red")
-        entry = store.queue_unit("SCHEDULE_TOPIC_XXXX", 3, result.queue_offset)
-        assert entry[2] == result.store_timestamp + expected_ms
-    for text in ("0", "soon", "9" * 5000):
-        result = put(store, topic="SCHEDULE_TOPIC_XXXX", queue_id=3, DELAY=text, TAGS="red")
-        assert store.queue_unit("SCHEDULE_TOPIC_XXXX", 3, result.queue_offset)[2] == tags_code("red")
-    ordinary = put(store, DELAY="1", TAGS="red")
-    assert store.queue_unit("orders", 0, ordinary.queue_offset)[2] == tags_code("red")
-
-
 def test_delivery_time_is_the_same_after_recovery(open_store, put, crash):
     store = open_store()
     put(store, topic="SCHEDULE_TOPIC_XXXX", DELAY="3")

@@ -7,7 +7,7 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.consumer_notices import NOTICES_IN_A_TURN
 from pocketmq.protocol.requests.to_client import NotifyConsumerIdsChanged
 
-from broker_fakes import FakeConnection
+from broker_fakes import FakeConnection, turns
 
 NOTICE = NotifyConsumerIdsChanged(consumer_group="g")
 
@@ -65,6 +65,5 @@ async def test_groups_share_the_notices_of_an_iteration(broker: Broker) -> None:
     for name, of_group in members.items():
         broker.membership.notices.notify_change(name, of_group)
     assert sum(len(one.notices) for of_group in members.values() for one in of_group) == NOTICES_IN_A_TURN
-    for _ in range(4):
-        await asyncio.sleep(0)
+    await turns(4)
     assert {len(one.notices) for of_group in members.values() for one in of_group} == {1}

@@ -10,6 +10,7 @@ from pocketmq.broker.time.slices import ITEMS_IN_A_TURN
 from pocketmq.broker.time.timers import Timers
 from pocketmq.store import WallClock
 
+from broker_fakes import turns
 from waiting import until
 
 
@@ -67,6 +68,5 @@ async def test_nothing_is_visited_after_the_stop() -> None:
     actions = await run(Periodic("visit", 0.0, visit), seen, 1)
     actions.stop()
     visited = len(seen)
-    for _ in range(3):
-        await asyncio.sleep(0)
+    await turns(3)
     assert len(seen) == visited

@@ -15,7 +15,7 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.group import GetBrokerConsumeStats, GetConsumeStats
 from pocketmq.protocol.requests.topic import GetTopicStatsInfo, QueryConsumeTimeSpan
 
-from broker_fakes import ask
+from broker_fakes import ask, turns
 
 
 async def turns_during(work: Callable[[], Any]) -> int:
@@ -88,7 +88,6 @@ async def test_two_reports_are_made_at_once(broker: Broker) -> None:
     broker.topics.update(TopicConfig(topic_name="t", read_queue_nums=5000, write_queue_nums=5000))
     async with broker.reports, broker.reports:
         report = asyncio.ensure_future(ask(broker, GetTopicStatsInfo(topic="t")))
-        for _ in range(100):
-            await asyncio.sleep(0)
+        await turns(100)
         assert not report.done()
     assert (await report).code == 0

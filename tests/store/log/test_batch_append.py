@@ -12,18 +12,10 @@ from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_records
 from pocketmq.store import PutStatus, VirtualClock
-from pocketmq.store.errors import DiskFullError
 from pocketmq.store.log import commit_log
 
-from store_batches import (
-    Arrivals,
-    append_batch,
-    batch_of,
-    dispatch_flushed,
-    files_of,
-    open_small,
-    queue_offsets,
-)
+from store_batches import Arrivals, append_batch, batch_of, dispatch_flushed, open_small, queue_offsets
+from stored_files import stored_files
 
 MESSAGES = st.fixed_dictionaries(
     {"body": st.binary(max_size=40)},
@@ -75,7 +67,7 @@ def test_files_equal_those_of_one_message_at_a_time(
             clock.advance(700)
             dispatch_flushed(store, from_log=way == "single")
         store.close()
-        return sorted(seen.all, key=str), places, files_of(folder / way)
+        return sorted(seen.all, key=str), places, stored_files(folder / way)
 
     assert outcome("together") == outcome("single")
 
@@ -124,25 +116,6 @@ def test_the_first_length_of_a_batch_is_written_last(new_message) -> None:
     assert not any(memory[:4])
     assert b"first" in memory
     assert b"second" in memory
-
-
-def test_a_batch_without_room_in_the_index_is_found_once_it_has_room(
-    open_store, put, new_message, monkeypatch
-):
-    store = open_store()
-    put(store, KEYS="first")
-    with monkeypatch.context() as patch:
-        patch.setattr(store._index, "put_keys", _no_room)
-        placed = append_batch(store, [new_message(KEYS=f"k{number}") for number in range(3)])
-    assert queue_offsets(placed) == [1, 2, 3]
-    assert not store.query("orders", "k1", 9, 0, 1 << 62).views
-    store.dispatch_flushed()
-    assert len(store.query("orders", "k1", 9, 0, 1 << 62).views) == 1
-    assert store.max_offset("orders", 0) == 4
-
-
-def _no_room(*_: object) -> None:
-    raise DiskFullError("no room")
 
 
 def test_one_check_decides_whether_arrivals_of_a_batch_are_announced(open_store, put, new_message):

@@ -121,15 +121,6 @@ def test_min_offset_follows_the_log(make_queue, log_min, minimum_4, minimum_5):
         queue.destroy()
 
 
-def test_four_x_does_not_move_the_minimum_of_a_queue_whose_messages_are_deleted(make_queue):
-    queue = make_queue()
-    fill(queue, 5)
-    queue.correct_min_offset(500, emulate=4)
-    assert queue.min_offset == 0
-    queue.correct_min_offset(500, emulate=5)
-    assert queue.min_offset == 5
-
-
 def test_last_file_is_never_deleted(make_queue):
     queue = make_queue()
     fill(queue, 30)
