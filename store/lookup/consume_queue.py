@@ -31,8 +31,6 @@ class ConsumeQueue:
         "topic",
     )
 
-    unit_bytes = QUEUE_UNIT_BYTES
-
     def __init__(self, topic: str, queue_id: int, files: MappedFiles) -> None:
         self.topic = topic
         self.queue_id = queue_id
@@ -73,35 +71,20 @@ class ConsumeQueue:
     def extend(self, entries: bytes, queue_offset: int, position: int, records_end: int) -> None:
         """Add the packed entries of records that lie between two log positions, in order; as `append` of each.
 
-        `queue_offset` is the number of the first. Raises StoreError if there is no room; the entries that had room
-        have been added.
+        `queue_offset` is the number of the first. Raises StoreError if there is no room; some may have been added then.
         """
-        if queue_offset != self.max_offset or position < self.records_end:
-            for number, (at, size, tags_code) in enumerate(UNIT.iter_unpack(entries), queue_offset):
-                self.append(at, size, tags_code, number)
-            return
         file, size = self._file, len(entries)
-        if file is not None and file.written + size <= file.reserved:
-            at = file.written
-            file.memory[at : at + size] = entries
-            file.written = at + size
-            self.max_offset += size // QUEUE_UNIT_BYTES
-            self.records_end = records_end
+        is_next = queue_offset == self.max_offset and position >= self.records_end
+        if not is_next or file is None or file.written + size > file.size:
+            for number, (at, record_bytes, tags_code) in enumerate(UNIT.iter_unpack(entries), queue_offset):
+                self.append(at, record_bytes, tags_code, number)
             return
-        done = 0
-        while done < size:
-            file = self._file
-            if file is None or file.written >= file.reserved:
-                file = self._file_for(self.max_offset)
-                assert file is not None, "the queue has no file for its next entry"
-            at = file.written
-            part = entries[done : done + (file.reserved - at) // QUEUE_UNIT_BYTES * QUEUE_UNIT_BYTES]
-            file.memory[at : at + len(part)] = part
-            file.written = at + len(part)
-            self.max_offset += len(part) // QUEUE_UNIT_BYTES
-            done += len(part)
-            position, record_bytes, _ = UNIT.unpack(part[-QUEUE_UNIT_BYTES:])
-            self.records_end = position + record_bytes
+        at = file.written
+        file.reserve(at + size)
+        file.memory[at : at + size] = entries
+        file.written = at + size
+        self.max_offset += size // QUEUE_UNIT_BYTES
+        self.records_end = records_end
 
     def _file_for(self, queue_offset: int) -> MappedFile | None:
         """The file to write to if it is not just the current one; None for a unit that the queue already has."""

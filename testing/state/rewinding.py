@@ -156,7 +156,7 @@ def _shorten(queue: ConsumeQueue, max_offset: int) -> None:
     if max_offset == 0:
         queue.destroy()
     elif queue.max_offset > max_offset and queue.files:
-        queue.end_at(max_offset * queue.unit_bytes)
+        queue.end_at(max_offset * UNIT.size)
 
 
 _known: Final[WeakKeyDictionary[MessageStore, Rewinding]] = WeakKeyDictionary()
