@@ -109,8 +109,9 @@ class OrderedPops(JsonTable):
         pop_time_ms: int,
         invisible_time_ms: int,
         offsets: Sequence[int],
-    ) -> list[str]:
-        """Record delivered messages; returns the parts of orderCountInfo."""
+    ) -> tuple[list[str], int]:
+        """Record delivered messages; returns the parts of orderCountInfo, and how often at least each was delivered
+        before."""
         before = self._find(topic, group, queue_id)
         first = offsets[0]
         info = OrderInfo(
@@ -126,7 +127,7 @@ class OrderedPops(JsonTable):
         flag, consumed = retry_flag(topic), info.consumed or {}
         parts = [f"{flag} qo{queue_id}%{offset} {times}" for offset, times in consumed.items()]
         least = min(consumed.values()) if len(consumed) == len(offsets) else 0
-        return [*parts, f"{flag} {queue_id} {least}"]
+        return [*parts, f"{flag} {queue_id} {least}"], least
 
     def acknowledge(
         self, topic: str, group: str, queue_id: int, offset: int, pop_time_ms: int, committed: int

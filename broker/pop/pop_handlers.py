@@ -25,7 +25,7 @@ from ..filters.tag_filter import expression_match
 from ..network.dispatch import HELD, Answer, Call, Held, handles
 from ..state.part import illegal_queue
 from ..storing.numbers import INT_MAX, number_property
-from .pop_reading import PopReading
+from .pop_reading import PopAnswer, PopReading
 from .pop_waiters import HoldResult, PopWaiter, SentAt
 from .popping import Popping
 
@@ -69,7 +69,9 @@ def _pop(popping: Popping, request: PopMessage, call: Call, sent_at: SentAt) -> 
         msg_offset_info=reading.msg_offset_info,
         order_count_info=reading.order_count_info,
     )
-    answer = Answer(code=code, reply=reply, remark=remark, body=reading.body or None)
+    answer = PopAnswer(
+        code=code, reply=reply, remark=remark, body=reading.body or None, queues=reading.queues
+    )
     if not reading.count or request.order:
         return answer
     return popping.durable_log.answer_when_durable(call, answer)  # of the checkpoints

@@ -8,7 +8,7 @@ Mirrors `PopMessageProcessor.popMsgFromQueue`.
 
 import struct
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from pocketmq.core.properties import BUCKETS, encode_stored, read_properties
@@ -25,6 +25,7 @@ from pocketmq.store.lookup.queue_unit import UNIT
 
 from ..errors import Refusal
 from ..filters.sql_filter import MessageFilter
+from ..network.dispatch import Answer
 from .popping import Popping
 
 MAX_READS: Final = 50_000
@@ -44,6 +45,23 @@ _SKIPPED: Final = (
 ENOUGH_BYTES: Final = 4 << 20
 """With so much no further queue is read: 32 queues with a message of 4 MiB each made an answer of 128 MiB, which no
 remoting client reads (16 MiB), and which held the loop for 0.3 s where it is copied for gRPC."""
+
+
+class PoppedQueue(NamedTuple):
+    """What a pop takes from one queue."""
+
+    topic: str
+    queue_id: int
+    start_offset: int
+    offsets: Sequence[int]
+    times: int
+    """How often each of its messages, in order, was delivered before at least; 0 in a pop without order."""
+
+
+class PopAnswer(Answer):
+    """`queues` lie behind each other in the body, each with the messages of its offsets."""
+
+    queues: Sequence[PoppedQueue] = ()
 
 
 class PopReading:
@@ -71,17 +89,16 @@ class PopReading:
         self.count = 0
         self._bytes = 0
         self.body: list[RawBody] = []
-        self._start_offsets: list[str] = []
-        self._offsets: list[str] = []
+        self.queues: list[PoppedQueue] = []
         self._order_counts: list[str] = []
 
     @property
     def start_offset_info(self) -> str:
-        return ";".join(self._start_offsets)
+        return ";".join([start_offset_text(*queue[:3]) for queue in self.queues])
 
     @property
     def msg_offset_info(self) -> str:
-        return ";".join(self._offsets)
+        return ";".join([message_offsets_text(*queue[:2], queue.offsets) for queue in self.queues])
 
     @property
     def order_count_info(self) -> str | None:
@@ -145,10 +162,12 @@ class PopReading:
         popping, request = self._popping, self._request
         group = request.consumer_group
         offsets = self._offsets_of(topic, queue_id, offset, result)
+        times = 0
         if request.order:
-            self._order_counts += popping.ordered_pops.record_pop(
+            counts, times = popping.ordered_pops.record_pop(
                 request.attempt_id, topic, group, queue_id, self._pop_time_ms, request.invisible_time, offsets
             )
+            self._order_counts += counts
             popping.offsets.commit(topic, group, queue_id, offset)
         else:
             try:
@@ -161,8 +180,7 @@ class PopReading:
             popping.offsets.commit(topic, group, queue_id, result.next_offset)
             popping.statistics.count_pop(request.topic, group)
         popping.statistics.message_got(topic, group, result.count, result.size_bytes)
-        self._start_offsets.append(start_offset_text(topic, queue_id, offset))
-        self._offsets.append(message_offsets_text(topic, queue_id, offsets))
+        self.queues.append(PoppedQueue(topic, queue_id, offset, offsets, times))
         self.count += result.count
         self._bytes += result.size_bytes
         if is_retry_topic(topic) and not popping.config.pop_response_return_actual_retry_topic:

@@ -5,21 +5,21 @@ and dropped; one that was delivered often enough becomes a dead letter. The rest
 it waits takes no message with it; messages that could not be sent are hidden for one second only, and that delivery
 does not count.
 
-The answer of a pop lists queues and offsets in the order of its records; so the two lists are read side by side.
 Mirrors `ReceiveMessageActivity`, `ReceiveMessageResponseStreamWriter`, `PopMessageResultFilterImpl` and
 `MQClientAPIImpl.processPopResponse`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import msgspec
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.network.dispatch import HELD, Answer
 from pocketmq.broker.pop.pop_handlers import pop_message
+from pocketmq.broker.pop.pop_reading import PopAnswer
 from pocketmq.core.properties import read_properties
 from pocketmq.protocol.bodies.client import SubscriptionData, is_tag_type
-from pocketmq.protocol.message.pop_receipt import NO_RETRY, Receipt
+from pocketmq.protocol.message.pop_receipt import NO_RETRY, Receipt, retry_flag
 from pocketmq.protocol.message.properties import TAGS
 from pocketmq.protocol.message.record import Record, decode_records
 from pocketmq.protocol.requests.pop import PopMessage, PopMessageReply
@@ -109,7 +109,7 @@ class Receiving(msgspec.Struct):
 
     def _popped(self, answer: HandlerAnswer) -> None:
         assert isinstance(answer, Answer)
-        if answer.code == ResponseCode.SUCCESS:
+        if isinstance(answer, PopAnswer) and answer.code == ResponseCode.SUCCESS:
             self._deliver(list(popped_records(answer, self._consuming.broker.config.broker_name)))
             return
         refused = Status(code=Code.INTERNAL_SERVER_ERROR, message=f"{PROXY}{answer.remark}")
@@ -195,19 +195,17 @@ class Receiving(msgspec.Struct):
 # -- the answer of a pop
 
 
-def popped_records(answer: Answer, broker_name: str) -> Iterator[PoppedRecord]:
+def popped_records(answer: PopAnswer, broker_name: str) -> Iterator[PoppedRecord]:
     """The records of an answer with code 0, in the order in which the queues were read."""
     reply, body = answer.reply, answer.body
     if not isinstance(reply, PopMessageReply) or body is None:
         return
     parts = [body] if isinstance(body, bytes | memoryview) else body
     records = (record for part in parts for record in decode_records(part))
-    counts = _order_counts(reply.order_count_info)
-    for start, offsets in _places(reply):
-        flag, queue_id, start_offset = start
-        pop_time_ms, invisible_ms, revive_queue_id = reply.pop_time, reply.invisible_time, reply.revive_qid
-        place = flag, broker_name, queue_id
-        counted = counts.get(queue_id) if flag == NO_RETRY else None
+    pop_time_ms, invisible_ms, revive_queue_id = reply.pop_time, reply.invisible_time, reply.revive_qid
+    for topic, queue_id, start_offset, offsets, times in answer.queues:
+        place = retry_flag(topic), broker_name, queue_id
+        counted = times if place[0] == NO_RETRY else 0
         head = ""
         for offset in offsets:
             record = next(records)
@@ -218,22 +216,5 @@ def popped_records(answer: Answer, broker_name: str) -> Iterator[PoppedRecord]:
                 record,
                 ReceiptHandle(receipt, position),
                 f"{head}{offset} {position}",
-                record.reconsume_times if counted is None else counted,
+                counted or record.reconsume_times,
             )
-
-
-def _places(reply: PopMessageReply) -> Iterator[tuple[tuple[str, int, int], Sequence[int]]]:
-    starts = (reply.start_offset_info or "").split(";")
-    lists = (reply.msg_offset_info or "").split(";")
-    for start, listed in zip(starts, lists, strict=True):
-        flag, queue_id, start_offset = start.split(" ")
-        offsets = listed.rpartition(" ")[2]
-        yield (flag, int(queue_id), int(start_offset)), [int(offset) for offset in offsets.split(",")]
-
-
-def _order_counts(text: str | None) -> dict[int, int]:
-    """By queue; the counts of single messages (`qo<queue>%<offset>`) are left out."""
-    if not text:
-        return {}
-    entries = (entry.split(" ") for entry in text.split(";"))
-    return {int(place): int(times) for _, place, times in entries if place.isdecimal() and int(times) > 0}
