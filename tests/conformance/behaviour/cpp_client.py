@@ -1,5 +1,5 @@
 """The client that `pocketmq behave` runs: C++, through its Python package `rocketmq` 0.4.4. It does what
-python_client.py does.
+python_client.py does. A message whose body ends with `fails 1` fails at its first delivery.
 """
 
 import os
@@ -25,6 +25,9 @@ def main() -> None:
 
     def consume(message: Any) -> None:
         say(f"GOT {message.queue_id} {message.queue_offset}")
+        _, is_failing, times = message.body.decode().partition(" fails ")
+        if is_failing and message.reconsume_times < int(times):
+            raise ValueError("deliver this one again")
 
     consumer = producer = None
     if role != "producer":

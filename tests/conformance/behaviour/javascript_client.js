@@ -1,5 +1,6 @@
 'use strict';
 // The client that `pocketmq behave` runs: JavaScript, `ali-ons`. It does what python_client.py does.
+// A message whose body ends with `fails 1` fails at its first delivery.
 const httpclient = require('urllib');
 const { Consumer, Producer, Message } = require('ali-ons');
 
@@ -19,7 +20,14 @@ async function main() {
       ...options, consumerGroup: group, consumeFromWhere: 'CONSUME_FROM_FIRST_OFFSET', isBroadcast: false,
     });
     consumer.on('error', error => console.log(`ERROR ${error.message.split('\n')[0]}`));
-    consumer.subscribe(topic, '*', async message => console.log(`GOT ${message.queueId} ${message.queueOffset}`));
+    const deliveries = new Map();
+    consumer.subscribe(topic, '*', async message => {
+      console.log(`GOT ${message.queueId} ${message.queueOffset}`);
+      const [ body, times ] = message.body.toString().split(' fails ');
+      const earlier = deliveries.get(body) || 0;
+      deliveries.set(body, earlier + 1);
+      return earlier < Number(times) ? Consumer.ACTION_RETRY : undefined;
+    });
     clients.push(consumer);
   }
   if (role === 'producer' || role === 'both') {

@@ -1,1 +1,1 @@
-"""Clients of other languages and our own Python clients, on official servers and on ours."""
+"""Our own Python clients on official servers, and Java clients beside them; the examples in other languages."""
