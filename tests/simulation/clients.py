@@ -1,7 +1,7 @@
 """The programs that clients run: the real producers and consumers, with listeners that keep the books."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from random import Random
@@ -52,34 +52,29 @@ class Group(NamedTuple):
     kind: str
 
 
+ALL_GROUPS = (
+    ("", Group("g-orders", "t-orders", "concurrent")),
+    ("ordered", Group("g-ordered", "t-ordered", "ordered")),
+    ("delayed", Group("g-delayed", "t-delayed", "concurrent")),
+    ("transactions", Group("g-paid", "t-paid", "concurrent")),
+    ("lite pull", Group("g-lite", "t-orders", "lite pull")),
+    ("pop", Group("g-pop", "t-orders", "pop")),
+    ("broadcast", Group("g-all", "t-orders", "broadcast")),
+    ("requests", Group("g-asked", "t-asked", "requests")),
+    ("grpc", Group("g-grpc", "t-grpc", "grpc")),
+    ("grpc", Group("g-grpc-paid", "t-grpc-paid", "grpc")),
+    ("grpc", Group("g-mixed", "t-grpc", "concurrent")),
+    ("grpc in order", Group(IN_ORDER, "t-grpc-ordered", "grpc in order")),
+    ("recalls", Group("g-recalled", "t-recalled", "concurrent")),
+    ("dead letters", Group(dead_letters.GROUP, dead_letters.TOPIC, "refusing")),
+    ("dead letters", Group("g-dead", dead_letters.DEAD_LETTERS, "dead letters")),
+)
+"""Each with the use that has it."""
+
+
 def groups_of(plan: Plan) -> list[Group]:
-    groups = [Group("g-orders", "t-orders", "concurrent")]
-    if "ordered" in plan.uses:
-        groups.append(Group("g-ordered", "t-ordered", "ordered"))
-    if "delayed" in plan.uses:
-        groups.append(Group("g-delayed", "t-delayed", "concurrent"))
-    if "transactions" in plan.uses:
-        groups.append(Group("g-paid", "t-paid", "concurrent"))
-    if "lite pull" in plan.uses:
-        groups.append(Group("g-lite", "t-orders", "lite pull"))
-    if "pop" in plan.uses and plan.emulate == "5":
-        groups.append(Group("g-pop", "t-orders", "pop"))
-    if "broadcast" in plan.uses:
-        groups.append(Group("g-all", "t-orders", "broadcast"))
-    if "requests" in plan.uses:
-        groups.append(Group("g-asked", "t-asked", "requests"))
-    if "grpc" in plan.uses:
-        groups.append(Group("g-grpc", "t-grpc", "grpc"))
-        groups.append(Group("g-grpc-paid", "t-grpc-paid", "grpc"))
-        groups.append(Group("g-mixed", "t-grpc", "concurrent"))
-    if "grpc in order" in plan.uses:
-        groups.append(Group(IN_ORDER, "t-grpc-ordered", "grpc in order"))
-    if "recalls" in plan.uses:
-        groups.append(Group("g-recalled", "t-recalled", "concurrent"))
-    if "dead letters" in plan.uses:
-        groups.append(Group(dead_letters.GROUP, dead_letters.TOPIC, "refusing"))
-        groups.append(Group("g-dead", dead_letters.DEAD_LETTERS, "dead letters"))
-    return groups
+    uses = plan.uses - ({"pop"} if plan.emulate != "5" else set())
+    return [group for use, group in ALL_GROUPS if not use or use in uses]
 
 
 def member_of(group: Group, machine: str) -> str:
@@ -137,77 +132,65 @@ class Clients:
         async def check(message: MessageExt) -> LocalTransactionState:
             return verdict_on(key_in(message.body))
 
-        kinds = [
-            "plain",
-            "plain",
-            *sorted(self._plan.uses & SENT),
-        ]
+        uses = self._plan.uses
+        shards = [asyncio.Lock() for _ in range(SHARDS)]
+
+        def message(topic: str) -> Message:
+            return self._message(machine, chance, topic)
+
         async with AsyncExitStack() as stack:
             producer = await stack.enter_async_context(Producer("p-orders", **options))
-            asker = None
-            if "requests" in kinds:
+            sends: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
+                "plain": lambda: self._send(producer, message("t-orders")),
+                "batches": lambda: self._send_batch(producer, [message("t-orders") for _ in range(3)]),
+                "delayed": lambda: self._send_delayed(producer, message("t-delayed"), chance),
+                "ordered": lambda: self._send_ordered(
+                    producer, machine, chance, chance.randrange(SHARDS), shards
+                ),
+                "dead letters": lambda: self._send(producer, message(dead_letters.TOPIC)),
+            }
+            if "requests" in uses:
                 asker = await stack.enter_async_context(Requester("p-asks", **options))
-            recaller = None
-            if "recalls" in kinds:
+                sends["requests"] = lambda: self._ask(asker, message("t-asked"))
+            if "recalls" in uses:
                 # A send that is tried again may be stored twice, and a recall is of one copy.
                 once = options | {"retry_times_when_send_failed": 0}
                 recaller = await stack.enter_async_context(Producer("p-recalls", **once))
-            payer = None
-            if "transactions" in kinds:
+                sends["recalls"] = lambda: self._send_and_recall(recaller, machine, chance)
+            if "transactions" in uses:
                 payer = await stack.enter_async_context(TransactionProducer("p-paid", check, **options))
-            sends = await stack.enter_async_context(asyncio.TaskGroup())
-            caller = None
-            if "grpc" in self._plan.uses:
+                sends["transactions"] = lambda: self._pay(payer, message("t-paid"), chance)
+            tasks = await stack.enter_async_context(asyncio.TaskGroup())
+            kinds = ["plain", "plain", *sorted(uses & SENT)]
+            if "grpc" in uses:
                 kinds += ["grpc", "grpc"]
-                delayed = "t-delayed" if "delayed" in kinds else None
                 client = machine, chance, self._plan, self._books, self._grpc_servers
-                ordered = "t-grpc-ordered" if "grpc in order" in self._plan.uses else None
+                delayed = "t-delayed" if "delayed" in uses else None
+                ordered = "t-grpc-ordered" if "grpc in order" in uses else None
                 caller = GrpcProducer(
                     *client, plain="t-grpc", paid="t-grpc-paid", delayed=delayed, ordered=ordered
                 )
-                sends.create_task(caller.run(self._stopped))
-            shards = [asyncio.Lock() for _ in range(SHARDS)]
+                sends["grpc"] = caller.send
+                tasks.create_task(caller.run(self._stopped))
             while not self.is_ending:
                 await asyncio.sleep(chance.expovariate(1 / self._plan.send_pause))
-                kind = chance.choice(kinds)
-                if kind == "plain":
-                    work = self._send(producer, self._message(machine, chance, "t-orders"))
-                elif kind == "batches":
-                    work = self._send_batch(
-                        producer, [self._message(machine, chance, "t-orders") for _ in range(3)]
-                    )
-                elif kind == "delayed":
-                    work = self._send_delayed(producer, self._message(machine, chance, "t-delayed"), chance)
-                elif kind == "ordered":
-                    shard = chance.randrange(SHARDS)
-                    work = self._send_ordered(producer, machine, chance, shard, shards[shard])
-                elif kind == "requests":
-                    assert asker is not None
-                    work = self._ask(asker, self._message(machine, chance, "t-asked"))
-                elif kind == "dead letters":
-                    work = self._send(producer, self._message(machine, chance, dead_letters.TOPIC))
-                elif kind == "recalls":
-                    assert recaller is not None
-                    work = self._send_and_recall(recaller, machine, chance)
-                elif kind == "grpc":
-                    assert caller is not None
-                    work = caller.send()
-                else:
-                    assert payer is not None
-                    work = self._pay(payer, self._message(machine, chance, "t-paid"), chance)
-                sends.create_task(work)
+                tasks.create_task(sends[chance.choice(kinds)]())
             await self._stopped.wait()  # transactions are asked about
 
     def _message(self, machine: Machine, chance: Random, topic: str) -> Message:
         key = self._books.new_key(machine.name)
         return Message(topic, f"{key} ".encode().ljust(chance.choice((20, 20, 300, 3000)), b"."), keys=key)
 
-    async def _send(self, producer: Producer, message: Message, **keywords: Any) -> None:
+    async def _sent(self, send: Coroutine[Any, Any, SendResult]) -> SendResult | None:
         try:
-            result = await producer.send(message, **keywords)
+            return await send
         except ClientError:
             self._books.counts["failed sends"] += 1
-        else:
+            return None
+
+    async def _send(self, producer: Producer, message: Message, **keywords: Any) -> None:
+        result = await self._sent(producer.send(message, **keywords))
+        if result is not None:
             self._books.acknowledged(message.keys, result)
 
     async def _send_batch(self, producer: Producer, messages: list[Message]) -> None:
@@ -228,11 +211,8 @@ class Clients:
             message.delay_level = chance.choice(sorted(DELAY_SECONDS))
             seconds = DELAY_SECONDS[message.delay_level]
         self._books.delayed(message.keys, seconds)
-        try:
-            result = await producer.send(message)
-        except ClientError:
-            self._books.counts["failed sends"] += 1
-        else:
+        result = await self._sent(producer.send(message))
+        if result is not None:
             self._books.promised(message.keys, result)
 
     async def _send_and_recall(self, producer: Producer, machine: Machine, chance: Random) -> None:
@@ -240,10 +220,8 @@ class Clients:
         message, seconds = self._message(machine, chance, "t-recalled"), chance.randrange(2, 20)
         message.delay = timedelta(seconds=seconds)
         self._books.delayed(message.keys, seconds - TIMER_PRECISION_SECONDS)
-        try:
-            result = await producer.send(message)
-        except ClientError:
-            self._books.counts["failed sends"] += 1
+        result = await self._sent(producer.send(message))
+        if result is None:
             return
         self._books.promised(message.keys, result)
         if chance.random() < 0.6:
@@ -266,9 +244,9 @@ class Clients:
             self._books.recalled(key, broker_name, message_id)
 
     async def _send_ordered(
-        self, producer: Producer, machine: Machine, chance: Random, shard: int, turn: asyncio.Lock
+        self, producer: Producer, machine: Machine, chance: Random, shard: int, shards: list[asyncio.Lock]
     ) -> None:
-        async with turn:
+        async with shards[shard]:
             await self._send(producer, self._message(machine, chance, "t-ordered"), sharding_key=str(shard))
 
     async def _ask(self, producer: Requester, question: Message) -> None:

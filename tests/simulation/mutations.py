@@ -1,10 +1,8 @@
 """Mistakes put into the product on purpose: each must be found, or the simulation proves nothing.
 
-`python -m simulation.run --mutate NAME` runs seeds until one fails. Each function changes the product once, after
-`patches.install`.
+`python -m simulation.run --mutate NAME` runs seeds until one fails.
 """
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +13,7 @@ from pocketmq.broker.delayed import timer_delivery
 from pocketmq.broker.delayed.delay_levels import DelayLevels
 from pocketmq.broker.delayed.timer_delivery import TimerDelivery
 from pocketmq.broker.network.dispatch import BROKER
-from pocketmq.broker.pop import ack_handlers
+from pocketmq.broker.pop import ack_handlers, revive_log
 from pocketmq.broker.pop.ordered_pops import OrderedPops
 from pocketmq.broker.pulling.pull import Pull
 from pocketmq.broker.sending import recall_handlers, retry_handlers
@@ -38,162 +36,60 @@ from pocketmq.store.files import disk, json_file
 from pocketmq.store.files.mapped_file import MappedFile
 from pocketmq.store.timer.timer_store import TimerStore, checkpoint_path, write_timer_checkpoint
 
-MUTATIONS: dict[str, Callable[[], None]] = {}
+Change = tuple[Any, Any, Callable[[Any], Any]]
+"""A module, class or table, a name in it, and what makes the changed thing of the former one."""
 
 
-def mutation(function: Callable[[], None]) -> Callable[[], None]:
-    MUTATIONS[function.__name__.replace("_", " ")] = function
-    return function
+def always(value: Any) -> Callable[[Any], Any]:
+    """A function that does nothing but return this."""
+    return lambda _: lambda *_, **__: value
 
 
-def replace(former: Any, changed: Any) -> None:
-    """Wherever a module of the product has it by name."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith("pocketmq."):
-            for attribute, value in list(vars(module).items()):
-                if value is former:
-                    setattr(module, attribute, changed)
+class Unforced:
+    """The disk, for tables."""
+
+    def __getattr__(self, name: str) -> Any:
+        return (lambda *_: None) if name == "force_file" else getattr(disk, name)
 
 
-# -- disk and log
-
-
-@mutation
-def log_is_not_forced() -> None:
-    MappedFile.sync = lambda self, descriptor=None: None  # type: ignore[method-assign]
-
-
-@mutation
-def folders_are_not_forced() -> None:
-    disk.force_directory = lambda path: None
-
-
-@mutation
-def tables_are_not_forced() -> None:
-    class Unforced:
-        def __getattr__(self, name: str) -> Any:
-            return (lambda *_: None) if name == "force_file" else getattr(disk, name)
-
-    json_file.disk = Unforced()  # type: ignore[assignment]
-
-
-@mutation
-def answer_does_not_wait_for_the_disk() -> None:
-    def at_once(self: DurableLog, end: int, callback: Any) -> None:
-        self._call_when_copied(end, None, callback)
-
-    DurableLog.call_when_durable = at_once  # type: ignore[method-assign]
-
-
-@mutation
-def messages_are_visible_before_they_are_on_disk() -> None:
-    made = Appending.__init__
-
+def visible_at_once(made: Any) -> Any:
     def init(self: Appending, *arguments: Any) -> None:
         made(self, *arguments)
         self.dispatches_at_once = True
 
-    Appending.__init__ = init  # type: ignore[method-assign]
+    return init
 
 
-@mutation
-def recovery_trusts_the_queues() -> None:
-    run = Recovery.run
-    Recovery.run = lambda self, **_: run(self, clean=True, intact=True, marks_are_ours=True)  # type: ignore[method-assign]
-
-
-# -- master and slave
-
-
-@mutation
-def answer_does_not_wait_for_the_slave() -> None:
-    ReplicationMaster._find_replicated = lambda self: self.log.end  # type: ignore[method-assign]
-
-
-@mutation
-def slave_answers_without_its_messages() -> None:
-    code_of = Pull._code
-
+def without_messages_of_slaves(code_of: Any) -> Any:
     def code(self: Pull, result: Any) -> ResponseCode:
-        found = code_of(self, result)
+        found: ResponseCode = code_of(self, result)
         return ResponseCode.PULL_RETRY_IMMEDIATELY if self._pulling.is_slave else found
 
-    Pull._code = code  # type: ignore[method-assign]
+    return code
 
 
-# -- consumers
+def ahead(remove: Any) -> Any:
+    def offset(self: ProcessQueue, messages: Any) -> int:
+        found: int = remove(self, messages)
+        return found if found < 0 else self._offset_max + 1
+
+    return offset
 
 
-@mutation
-def offset_is_committed_ahead_of_the_listener() -> None:
-    remove = ProcessQueue.remove
-
-    def ahead(self: ProcessQueue, messages: Any) -> int:
-        offset = remove(self, messages)
-        return offset if offset < 0 else self._offset_max + 1
-
-    ProcessQueue.remove = ahead  # type: ignore[method-assign]
+async def sent(*_: Any, **__: Any) -> bool:
+    return True
 
 
-@mutation
-def failed_message_is_not_sent_back() -> None:
-    async def sent(*_: Any, **__: Any) -> bool:
-        return True
-
-    SendBack.send_back = sent  # type: ignore[method-assign]
-
-
-@mutation
-def dead_letter_is_lost() -> None:
-    retry_handlers.dlq_topic = lambda group: "%DLQ%nobody"
-
-
-@mutation
-def message_is_tried_once_more_than_allowed() -> None:
-    limit = retry_handlers._limit
-    retry_handlers._limit = lambda *arguments: limit(*arguments) + 1
-
-
-# -- later
-
-
-@mutation
-def delay_is_a_second_short() -> None:
-    deliver = DelayTable.deliver_timestamp
-    DelayTable.deliver_timestamp = lambda self, level, ms: deliver(self, level, ms) - 1000  # type: ignore[method-assign]
-
-
-@mutation
-def delayed_message_is_delivered_twice() -> None:
-    store = DelayLevels._store
-
-    def twice(self: DelayLevels, *place: Any) -> Any:
-        store(self, *place)
-        return store(self, *place)
-
-    DelayLevels._store = twice  # type: ignore[method-assign]
-
-
-@mutation
-def timer_is_saved_before_the_log() -> None:
+def before_the_log(_: Any) -> Any:
     def flush(self: TimerStore, checkpoint: Any) -> None:
         self.log.files.flush(0)
         self.wheel.sync()
         write_timer_checkpoint(checkpoint_path(self._config), checkpoint)
 
-    TimerStore.flush = flush  # type: ignore[method-assign]
+    return flush
 
 
-@mutation
-def recall_is_forgotten() -> None:
-    """Confirmed, and stored; but the message is delivered."""
-    TimerDelivery._recall = lambda *_: iter(())  # type: ignore[method-assign, assignment, return-value]
-
-
-@mutation
-def recall_answer_does_not_wait() -> None:
-    handler = BROKER.table[RecallMessage.code]
-
+def without_waiting(handler: Any) -> Any:
     def at_once(*arguments: Any) -> Any:
         answer, DurableLog.answer_when_durable = DurableLog.answer_when_durable, lambda *call: call[-1]  # type: ignore[method-assign]
         try:
@@ -201,91 +97,109 @@ def recall_answer_does_not_wait() -> None:
         finally:
             DurableLog.answer_when_durable = answer  # type: ignore[method-assign]
 
-    BROKER.table[RecallMessage.code] = structs.replace(handler, function=at_once)
+    return structs.replace(handler, function=at_once)
 
 
-@mutation
-def recall_takes_other_messages() -> None:
-    """All that are due at the same moment."""
-    for module in (timer_delivery, recall_handlers):
-        module.deletion_key = lambda config, topic, unique_id: topic
-
-
-@mutation
-def rollback_commits() -> None:
-    decide = Ends._decide
-
+def committing(decide: Any) -> Any:
     def commit(self: Ends, request: EndTransaction, *half: Any) -> Any:
         if request.commit_or_rollback == TRANSACTION_ROLLBACK:
             request = structs.replace(request, commit_or_rollback=TRANSACTION_COMMIT)
         return decide(self, request, *half)
 
-    Ends._decide = commit  # type: ignore[method-assign]
+    return commit
 
 
-@mutation
-def nobody_is_asked_about_a_transaction() -> None:
-    TransactionCheck._send_question = lambda self, half, properties: None  # type: ignore[method-assign]
-
-
-@mutation
-def ack_counts_for_another_message() -> None:
-    acknowledge = ack_handlers.ack_record
-
-    def other(pop: Any, offset: int) -> Any:
-        return acknowledge(pop, offset ^ 1)
-
-    replace(acknowledge, other)
-
-
-# -- gRPC
-
-
-@mutation
-def grpc_answer_does_not_wait() -> None:
-    send_handlers._when_durable = lambda producing, peer, reply, *_: reply
-
-
-@mutation
-def grpc_rollback_commits() -> None:
-    verdicts = transaction_handlers._VERDICTS
-    for verdict in verdicts:
-        verdicts[verdict] = TRANSACTION_COMMIT
-
-
-@mutation
-def ordered_queue_stays_open() -> None:
-    """To others, while its messages are under way."""
-    OrderedPops.is_blocked = lambda self, *_: False  # type: ignore[method-assign]
-
-
-@mutation
-def slave_delivers_to_grpc_clients() -> None:
-    receive_handlers.check_readable = lambda *_: None
-
-
-@mutation
-def nothing_is_renewed_for_grpc_clients() -> None:
-    Renewal.scan = lambda self: None  # type: ignore[method-assign]
-
-
-@mutation
-def ack_counts_for_the_receipt_before_a_renewal() -> None:
-    take = Renewal.take
-
+def former_receipt(take: Any) -> Any:
     def former(self: Renewal, client_id: str, message_id: str, delivered: Any) -> Any:
         take(self, client_id, message_id, delivered)
         return delivered
 
-    Renewal.take = former  # type: ignore[method-assign]
+    return former
 
 
-@mutation
-def changed_receipt_is_the_former_one() -> None:
-    ReceiptHandle.changed = lambda self, *_, **__: self  # type: ignore[method-assign]
+def at_once(_: Any) -> Any:
+    return lambda log, end, callback: log._call_when_copied(end, None, callback)
 
 
-@mutation
-def grpc_ack_is_forgotten() -> None:
-    """Answered, and not stored."""
-    Delivery.acknowledged = lambda self: None  # type: ignore[method-assign]
+def believing(run: Any) -> Any:
+    return lambda recovery, **_: run(recovery, clean=True, intact=True, marks_are_ours=True)
+
+
+def of_another(acknowledge: Any) -> Any:
+    return lambda pop, offset: acknowledge(pop, offset ^ 1)
+
+
+def of_the_topic(_: Any) -> Any:
+    return lambda config, topic, unique_id: topic
+
+
+def twice(store: Any) -> Any:
+    return lambda *place: (store(*place), store(*place))[1]
+
+
+MUTATIONS: dict[str, list[Change]] = {
+    # disk and log
+    "log is not forced": [(MappedFile, "sync", always(None))],
+    "folders are not forced": [(disk, "force_directory", always(None))],
+    "tables are not forced": [(json_file, "disk", lambda _: Unforced())],
+    "answer does not wait for the disk": [(DurableLog, "call_when_durable", at_once)],
+    "messages are visible before they are on disk": [(Appending, "__init__", visible_at_once)],
+    "recovery trusts the queues": [(Recovery, "run", believing)],
+    # master and slave
+    "answer does not wait for the slave": [
+        (ReplicationMaster, "_find_replicated", lambda _: lambda master: master.log.end)
+    ],
+    "slave answers without its messages": [(Pull, "_code", without_messages_of_slaves)],
+    # consumers
+    "offset is committed ahead of the listener": [(ProcessQueue, "remove", ahead)],
+    "failed message is not sent back": [(SendBack, "send_back", lambda _: sent)],
+    "dead letter is lost": [(retry_handlers, "dlq_topic", always("%DLQ%nobody"))],
+    "message is tried once more than allowed": [
+        (retry_handlers, "_limit", lambda limit: lambda *arguments: limit(*arguments) + 1)
+    ],
+    # later
+    "delay is a second short": [
+        (DelayTable, "deliver_timestamp", lambda deliver: lambda *delay: deliver(*delay) - 1000)
+    ],
+    "delayed message is delivered twice": [(DelayLevels, "_store", twice)],
+    "timer is saved before the log": [(TimerStore, "flush", before_the_log)],
+    # confirmed, and stored; but the message is delivered
+    "recall is forgotten": [(TimerDelivery, "_recall", always(iter(())))],
+    "recall answer does not wait": [(BROKER.table, RecallMessage.code, without_waiting)],
+    # all that are due at the same moment
+    "recall takes other messages": [
+        (module, "deletion_key", of_the_topic) for module in (timer_delivery, recall_handlers)
+    ],
+    "rollback commits": [(Ends, "_decide", committing)],
+    "nobody is asked about a transaction": [(TransactionCheck, "_send_question", always(None))],
+    "ack counts for another message": [
+        (ack_handlers, "ack_record", of_another),
+        (revive_log, "ack_record", of_another),
+    ],
+    # gRPC
+    "grpc answer does not wait": [
+        (send_handlers, "_when_durable", lambda _: lambda producing, peer, reply, *__: reply)
+    ],
+    "grpc rollback commits": [
+        (transaction_handlers, "_VERDICTS", lambda verdicts: dict.fromkeys(verdicts, TRANSACTION_COMMIT))
+    ],
+    # to others, while its messages are under way
+    "ordered queue stays open": [(OrderedPops, "is_blocked", always(False))],
+    "slave delivers to grpc clients": [(receive_handlers, "check_readable", always(None))],
+    "nothing is renewed for grpc clients": [(Renewal, "scan", always(None))],
+    "ack counts for the receipt before a renewal": [(Renewal, "take", former_receipt)],
+    "changed receipt is the former one": [
+        (ReceiptHandle, "changed", lambda _: lambda receipt, *__, **___: receipt)
+    ],
+    # answered, and not stored
+    "grpc ack is forgotten": [(Delivery, "acknowledged", always(None))],
+}
+
+
+def mutate(name: str) -> None:
+    """Make this mistake from now on."""
+    for place, what, change in MUTATIONS[name]:
+        if isinstance(place, dict):
+            place[what] = change(place[what])
+        else:
+            setattr(place, what, change(getattr(place, what)))

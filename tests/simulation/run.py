@@ -92,9 +92,9 @@ def run_seeds(first: int, count: int) -> int:
 
 def find(mutation: str, most: int) -> int:
     """How many seeds it takes to find a mistake that was put into the product; 0 if none of so many does."""
-    from simulation.mutations import MUTATIONS
+    from simulation.mutations import mutate
 
-    MUTATIONS[mutation]()
+    mutate(mutation)
     for seed in range(most):
         failure = run_plan(plan_of(seed)).failure
         if failure:
