@@ -2,10 +2,6 @@
 
 import re
 
-import pytest
-
-pytest.importorskip("numpy", reason="the pipeline's extra is not installed")
-
 from pocketmq.pipeline.spark.sink.sink_options import _NAMES as SINK_NAMES
 from pocketmq.pipeline.tables.planning.topic_options import SOURCE_OPTION_NAMES as SOURCE_NAMES
 

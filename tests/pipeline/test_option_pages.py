@@ -6,9 +6,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-
-pytest.importorskip("pyspark")
-
 from pocketmq.pipeline.errors import OptionError
 from pocketmq.pipeline.spark.sink import sink_options
 from pocketmq.pipeline.spark.sources import store_source

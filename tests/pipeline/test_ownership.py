@@ -3,10 +3,6 @@
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.pipeline.jobs.behaviour.drawing import draw, names
 from pocketmq.pipeline.jobs.behaviour.ownership import (
     PullRun,

@@ -16,7 +16,7 @@ class FarFrame:
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self.folders: list[str] = []
+        self.written: list[tuple[str, str]] = []
 
     def rows(self, most: int | None = None) -> list[dict[str, Any]]:
         assert most is not None, "the table is collected whole"
@@ -29,7 +29,7 @@ class FarFrame:
         return self._count
 
     def write(self, folder: str, mode: str) -> None:
-        self.folders.append(folder)
+        self.written.append((mode, folder))
 
 
 @pytest.mark.parametrize("count", [0, SHOWN_ROWS, SHOWN_ROWS + 1, 10_000])
@@ -64,4 +64,4 @@ def test_tables_of_spark_are_written_to_any_url_that_spark_knows(
             Report("Title", "", [Section("rows", "Rows", frame)]),
             Outputs(parquet_folder=folder, is_quiet=True),
         )
-        assert frame.folders == [inside]
+        assert [folder for _, folder in frame.written] == [inside]

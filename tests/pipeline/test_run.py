@@ -13,13 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-import pytest
-from click.testing import CliRunner, Result
-
-pytest.importorskip("pyspark")
-
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pocketmq.cli.pipeline.command import JOBS, pipeline
 from pocketmq.client.access import Access
 from pocketmq.pipeline.errors import NoJavaError, OptionError
@@ -39,6 +35,9 @@ from pocketmq.pipeline.tables.planning.access_names import source_options
 from pocketmq.pipeline.tables.planning.topic_options import read_source_options
 from pocketmq.protocol.journal_frames import MAGIC, encode_head
 from pyspark.errors import AnalysisException, StreamingQueryException
+
+from pipeline.commands import run
+from pipeline.test_report import FarFrame
 
 
 class FakeSession:
@@ -71,10 +70,6 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> FakeSession:
 
     monkeypatch.setattr(session, "pocketmq_session", start)
     return fake
-
-
-def run(*words: str) -> Result:
-    return CliRunner().invoke(pipeline, words)
 
 
 @pytest.mark.parametrize(
@@ -155,14 +150,21 @@ def test_what_the_user_can_correct_is_one_line_and_code_2_before_spark_starts(
 
 
 def run_built(build: Callable[[Any], Report], **options: Any) -> None:
-    defaults = {
-        "master": "local[1]",
-        "memory": "1g",
-        "json_file": None,
-        "parquet_folder": None,
-        "html_file": None,
-    }
-    job_run.run_job("test", build, **{**defaults, "quiet": False, **options})
+    outputs = dict.fromkeys(("json_file", "parquet_folder", "html_file"))
+    job_run.run_job(
+        "test", build, **{"master": "local[1]", "memory": "1g", **outputs, "quiet": False, **options}
+    )
+
+
+def nothing(_: Any) -> Report:
+    return Report("Title", "", [])
+
+
+def raising(error: Exception) -> Callable[[Any], Report]:
+    def build(_: Any) -> Report:
+        raise error
+
+    return build
 
 
 @contextmanager
@@ -226,10 +228,7 @@ def test_ctrl_c_while_spark_starts_waits_until_it_can_be_stopped(
 def test_what_a_job_keeps_is_freed_before_its_session_ends(spark: FakeSession) -> None:
     freed: list[bool] = []
 
-    def fails(_: Any) -> Report:
-        raise OptionError("a", "mistake")
-
-    for build, code in ((lambda _: Report("Title", "", []), None), (fails, 2)):
+    for build, code in ((nothing, None), (raising(OptionError("a", "mistake")), 2)):
         spark.is_stopped = False
         with ends(code) if code else nullcontext():
             run_built(build, before_stop=lambda: freed.append(spark.is_stopped))
@@ -250,33 +249,30 @@ def test_findings_are_exit_code_1_and_a_report_without_findings_is_0(
     assert "Lead [of/it]." in output
     assert output.endswith(f"Written: {file}\n")
     run_built(lambda _: report, fails_on_findings=False)
-    run_built(lambda _: Report("Title", "", [], []))
+    run_built(nothing)
     assert spark.level == "OFF", "the log would show Java's stack of what is one line here"
 
 
 def test_a_job_leaves_the_log_of_a_cluster_alone(spark: FakeSession) -> None:
     spark.master = "spark://h:1"
-    run_built(lambda _: Report("Title", "", []))
+    run_built(nothing)
     assert spark.level == ""
-    run_built(lambda _: Report("Title", "", []), is_verbose=True)
+    run_built(nothing, is_verbose=True)
     assert spark.level == "INFO"
 
 
 def test_a_job_leaves_master_and_settings_to_spark_unless_they_are_given(spark: FakeSession) -> None:
-    run_built(lambda _: Report("Title", "", []), master=None, memory=None)
+    run_built(nothing, master=None, memory=None)
     assert (spark.started["master"], spark.started["memory"], spark.started["settings"]) == (None, None, {})
-    run_built(lambda _: Report("Title", "", []), settings=("spark.a=1", "spark.b= x=y "))
+    run_built(nothing, settings=("spark.a=1", "spark.b= x=y "))
     assert spark.started["settings"] == {"spark.a": "1", "spark.b": "x=y"}
 
 
 def test_a_verbose_job_prints_the_log_and_the_stack_of_an_error(
     spark: FakeSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fails(_: Any) -> Report:
-        raise OptionError("a", "mistake")
-
     with ends(2):
-        run_built(fails, is_verbose=True)
+        run_built(raising(OptionError("a", "mistake")), is_verbose=True)
     assert spark.level == "INFO"
     printed = capsys.readouterr().err
     assert printed.startswith("Traceback")
@@ -292,7 +288,7 @@ def test_progress_is_shown_on_terminals_only(
     quiet: bool,
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal, raising=False)
-    run_built(lambda _: Report("Title", "", []), quiet=quiet)
+    run_built(nothing, quiet=quiet)
     assert spark.started["show_progress"] is (is_terminal and not quiet)
     notice = "pocketmq test: Spark starts, which takes some seconds\n"
     assert capsys.readouterr().err == (notice if is_terminal and not quiet else "")
@@ -316,7 +312,7 @@ def test_a_session_that_does_not_start_is_one_line(
 
     monkeypatch.setattr(session, "pocketmq_session", start)
     with ends(2):
-        run_built(lambda _: Report("Title", "", []))
+        run_built(nothing)
     assert capsys.readouterr().err == f"pocketmq: {output}\n"
 
 
@@ -339,11 +335,8 @@ def test_a_session_that_does_not_start_is_one_line(
 def test_a_job_that_fails_never_ends_as_if_it_had_found_something(
     spark: FakeSession, capsys: pytest.CaptureFixture[str], error: Exception, code: int, output: str
 ) -> None:
-    def fails(_: Any) -> Report:
-        raise error
-
     with ends(code):
-        run_built(fails)
+        run_built(raising(error))
     printed = capsys.readouterr().err
     assert printed.endswith(output)
     assert ("Traceback" in printed) is isinstance(error, RuntimeError)
@@ -362,25 +355,6 @@ def test_no_table_replaces_a_folder_that_holds_other_files(spark: FakeSession, t
     for _ in range(2):
         run_built(lambda _: report, parquet_folder=str(tmp_path))
     assert pq.read_table(tmp_path / "rows").to_pylist() == [{"n": 1}]
-
-
-class FakeFrame:
-    """A table without rows; what is written of it is remembered."""
-
-    def __init__(self) -> None:
-        self.written: list[tuple[str, str]] = []
-
-    def rows(self, most: int | None = None) -> list[dict[str, Any]]:
-        return []
-
-    def each(self) -> Iterator[dict[str, Any]]:
-        return iter(())
-
-    def count(self) -> int:
-        return 0
-
-    def write(self, folder: str, mode: str) -> None:
-        self.written.append((mode, folder))
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
@@ -416,7 +390,7 @@ def test_paths_are_those_of_the_command_whatever_the_engines_folder_is(
     assert absolute("./a/../b") == str(tmp_path / "b")
     for same in ("/out", "s3a://bucket/x", "file:/x", "hdfs://name:8020/x", ""):
         assert absolute(same) == same
-    frame = FakeFrame()
+    frame = FarFrame(0)
     run_built(lambda _: Report("Title", "", [Section("rows", "Rows", frame)]), parquet_folder="out")
     assert frame.written == [("overwrite", str(tmp_path / "out" / "rows"))]
 

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pocketmq.pipeline.spark.session import session
 from pocketmq.pipeline.spark.session.settings import (
     chosen_master,
     is_connect,
@@ -13,10 +14,6 @@ from pocketmq.pipeline.spark.session.settings import (
     settings_for,
 )
 from pocketmq.pipeline.tables.planning.spark_processes import PARALLELISM, default_parallelism
-
-pytest.importorskip("pyspark")
-
-from pocketmq.pipeline.spark.session import session
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,6 @@ import subprocess
 import sys
 
 import pytest
-
-pytest.importorskip("rich")
-
 from pocketmq.pipeline.errors import PipelineError
 from pocketmq.pipeline.jobs.report import terminal
 from pocketmq.pipeline.jobs.report.report import Outputs, Report, write

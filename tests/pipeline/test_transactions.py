@@ -1,9 +1,6 @@
 """The number of the last batch of a transactional stream is known as long as one broker is."""
 
 import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.pipeline.spark.sink.sink_options import SinkOptions
 from pocketmq.pipeline.spark.sink.transactions import is_batch_committed, mark_batch_committed
 from pocketmq.testing import RocketMQCluster

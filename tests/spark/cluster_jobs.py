@@ -2,18 +2,15 @@
 
 import contextlib
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-from spark.drivers import JOB
+from pipeline.topics import make
+from spark.drivers import run_job
 from spark.planted_store import write_store
-from spark.standalone import LIMIT_SECONDS
 
 FOUND = 1
 
@@ -80,12 +77,7 @@ def job_inputs(folder: Path) -> Iterator[dict[str, str]]:
         for number in range(10):
             rocketmq.send(topic, f'{{"id": {number}}}', queue_id=number % 2, keys=f"k{number}")
         for name in ("%DLQ%billing", "%RETRY%billing"):
-            rocketmq.server.request(
-                UpdateAndCreateTopic(
-                    topic=name, default_topic="TBW102", read_queue_nums=1, write_queue_nums=1, perm=6,
-                    topic_filter_type="SINGLE_TAG",
-                )
-            )  # fmt: skip
+            make(rocketmq, name)
         rocketmq.send("%DLQ%billing", "dead", properties={"RETRY_TOPIC": "T"})
         yield {
             "store": str(store),
@@ -98,7 +90,6 @@ def job_inputs(folder: Path) -> Iterator[dict[str, str]]:
 
 def check_job(job: Job, inputs: dict[str, str], env: dict[str, str], *options: str) -> None:
     """Run a job as a command, and check its exit code and what it printed."""
-    argv = [sys.executable, "-c", JOB, "pipeline", *shlex.split(job.words.format(**inputs)), *options]
-    ran = subprocess.run(argv, capture_output=True, text=True, env=env, check=False, timeout=LIMIT_SECONDS)
+    ran = run_job(env, *shlex.split(job.words.format(**inputs)), *options)
     assert ran.returncode in job.codes, ran.stdout + ran.stderr[-3000:]
     assert job.printed in ran.stdout, ran.stdout + ran.stderr[-3000:]

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from extras import pytest_pycollect_makemodule as pytest_pycollect_makemodule
+
 if TYPE_CHECKING:
     from pocketmq.testing import RocketMQ
     from pyspark.sql import DataFrame, SparkSession
@@ -39,15 +41,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
-    pytest.importorskip("pyspark", reason="Spark suite skipped: the extra pocketmq[spark] is not installed")
-    from pocketmq.pipeline.errors import NoJavaError
-    from pocketmq.pipeline.spark.session.java import find_java
     from pocketmq.pipeline.spark.session.session import pocketmq_session
 
-    try:
-        find_java()
-    except NoJavaError as error:
-        pytest.skip(f"Spark suite skipped: {error}")
+    from spark.drivers import need_java
+
+    need_java()
     session = pocketmq_session(
         "pocketmq-tests",
         master="local[2,3]",
@@ -61,16 +59,10 @@ def spark() -> "Iterator[SparkSession]":
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Standalone]":
     """A master and two workers of one core each, for all tests on a cluster."""
-    pytest.importorskip("pyspark")
-    from pocketmq.pipeline.errors import NoJavaError
-    from pocketmq.pipeline.spark.session.java import find_java
-
+    from spark.drivers import need_java
     from spark.standalone import environment, standalone_cluster
 
-    try:
-        find_java()
-    except NoJavaError as missing:
-        pytest.skip(str(missing))
+    need_java()
     with standalone_cluster(tmp_path_factory.mktemp("cluster"), environment()) as running:
         yield running
 

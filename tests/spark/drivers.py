@@ -6,22 +6,62 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from spark.standalone import LIMIT_SECONDS
+import pyspark
+import pytest
+from pocketmq.pipeline.errors import NoJavaError
+from pocketmq.pipeline.spark.session.java import find_java
 
+SPARK_HOME = Path(pyspark.__file__).parent
+LIMIT_SECONDS = 420
+INSTALL_SECONDS = 600
 JOB = "from pocketmq.cli.main import main; main()"
 """The command line as a program: `[python, "-c", JOB, "pipeline", ...]`."""
+
+Ran = subprocess.CompletedProcess[str]
+
+
+def need_java() -> None:
+    """Skip the test if Spark has no Java to run on."""
+    try:
+        find_java()
+    except NoJavaError as error:
+        pytest.skip(f"Spark suite skipped: {error}")
+
+
+def run(argv: Sequence[str | Path], env: Mapping[str, str] | None = None, folder: Path | None = None) -> Ran:
+    """A program, run to its end."""
+    return subprocess.run(
+        argv, capture_output=True, text=True, env=env, check=False, timeout=LIMIT_SECONDS, cwd=folder
+    )
+
+
+def run_job(env: Mapping[str, str], *words: str) -> Ran:
+    """`pocketmq pipeline` with these words, in a process of its own."""
+    return run([sys.executable, "-c", JOB, "pipeline", *words], env)
+
+
+def pip(*words: str, what: str) -> None:
+    """Run pip; skip the test if it cannot do that here, as without a network."""
+    argv = [sys.executable, "-m", "pip", *words]
+    try:
+        made = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS)
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"{what} cannot be had within {INSTALL_SECONDS} s")
+    if made.returncode != 0:
+        pytest.skip(f"{what} cannot be had here: {made.stderr.strip()[-300:]}")
 
 
 class Driver:
     """A driver in a process group of its own, with its JVM."""
 
-    def __init__(self, log: Path, argv: Sequence[str], env: dict[str, str]) -> None:
+    def __init__(self, log: Path, argv: Sequence[str], env: Mapping[str, str] | None) -> None:
         self._log = log
         with log.open("ab") as output:
             self.process = subprocess.Popen(
@@ -34,7 +74,7 @@ class Driver:
         while not condition():
             assert self.process.poll() is None, self.output()[-4000:]
             assert time.monotonic() < deadline, self.output()[-4000:]
-            time.sleep(0.02)
+            time.sleep(0.002)
 
     def wait_for(self, pattern: str) -> str:
         """The first group of a pattern, once it is in what the driver printed."""
@@ -71,7 +111,7 @@ class Driver:
 
 
 @contextlib.contextmanager
-def driver(log: Path, argv: Sequence[str], env: dict[str, str]) -> Iterator[Driver]:
+def driver(log: Path, argv: Sequence[str], env: Mapping[str, str] | None = None) -> Iterator[Driver]:
     """A driver that is killed at the end at the latest."""
     one = Driver(log, argv, env)
     try:

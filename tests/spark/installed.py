@@ -1,7 +1,7 @@
 """A Python with the packages of the running one, and PocketMQ as a wheel or not at all.
 
-The wheel is made of a copy of the source, so that nothing is left in it. Where its build tools cannot be had (no
-network) `WheelUnavailable` says so.
+The wheel is made of a copy of the source, so that nothing is left in it. Without its build tools (no network) the tests
+are skipped.
 """
 
 import re
@@ -13,12 +13,9 @@ import venv
 import zipfile
 from pathlib import Path
 
+from spark.drivers import pip, run
+
 ROOT = Path(__file__).resolve().parent.parent.parent
-BUILD_SECONDS = 180
-
-
-class WheelUnavailable(RuntimeError):
-    """The text is the reason for a skip."""
 
 
 def make_wheel(folder: Path) -> Path:
@@ -29,13 +26,7 @@ def make_wheel(folder: Path) -> Path:
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
-    argv = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(folder), str(source)]
-    try:
-        made = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=BUILD_SECONDS)
-    except subprocess.TimeoutExpired as error:
-        raise WheelUnavailable(f"no wheel within {BUILD_SECONDS} s") from error
-    if made.returncode != 0:
-        raise WheelUnavailable(f"no wheel can be built here: {made.stderr.strip()[-300:]}")
+    pip("wheel", "--quiet", "--no-deps", "-w", str(folder), str(source), what="a wheel")
     (wheel,) = folder.glob("*.whl")
     return wheel
 
@@ -58,8 +49,7 @@ NOT_FOR_EXECUTORS = re.compile(
 
 
 def make_environment(folder: Path, wheel: Path) -> Path:
-    """An environment packed by venv-pack: PocketMQ, and what it needs, without PySpark. `WheelUnavailable` without
-    venv-pack."""
+    """An environment packed by venv-pack: PocketMQ, and what it needs, without PySpark."""
     venv.create(folder, with_pip=False, symlinks=True)
     ours = Path(sysconfig.get_path("purelib"))
     packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
@@ -75,26 +65,11 @@ def make_environment(folder: Path, wheel: Path) -> Path:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(packages)
     tool = folder.with_name("venv-pack")
-    argv = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--target",
-        str(tool),
-        "venv-pack",
-        "setuptools<81",
-    ]
-    if subprocess.run(argv, capture_output=True, check=False, timeout=BUILD_SECONDS).returncode != 0:
-        raise WheelUnavailable("venv-pack cannot be installed here")
+    pip("install", "--quiet", "--target", str(tool), "venv-pack", "setuptools<81", what="venv-pack")
     packed = folder.with_name(f"{folder.name}.tar.gz")
     words = ["-m", "venv_pack", "-p", str(folder), "-o", str(packed), "--compress-level", "1", "--quiet"]
-    made = subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, check=False, env={"PYTHONPATH": str(tool)}
-    )
-    if made.returncode != 0:
-        raise WheelUnavailable(f"venv-pack failed: {made.stderr.strip()[-300:]}")
+    made = run([sys.executable, *words], {"PYTHONPATH": str(tool)})
+    assert made.returncode == 0, made.stderr[-300:]
     return packed
 
 

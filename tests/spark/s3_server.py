@@ -2,25 +2,18 @@
 
 import contextlib
 import os
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from pyarrow import fs
 
 from ports import fixed_port
+from spark.drivers import driver, pip
 
-INSTALL_SECONDS = 240
-START_SECONDS = 60
 PACKAGES = ("moto[s3]", "flask", "flask-cors")
 KEYS = {"AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": "hidden", "AWS_DEFAULT_REGION": "us-east-1"}
 PROGRAM = "import sys; from moto.server import main; main(['-H', '127.0.0.1', '-p', sys.argv[1]])"
-
-
-class MotoUnavailableError(RuntimeError):
-    """The text is the reason for a skip."""
 
 
 class ObjectStore:
@@ -57,29 +50,11 @@ class ObjectStore:
 
 @contextlib.contextmanager
 def object_store(folder: Path) -> Iterator[ObjectStore]:
-    """Installs moto in a folder and starts it. `MotoUnavailableError` where it cannot be installed."""
+    """Installs moto in a folder and starts it; the test is skipped where it cannot be installed."""
     packages = folder / "moto"
-    argv = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(packages), *PACKAGES]
-    try:
-        made = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS)
-    except subprocess.TimeoutExpired as error:
-        raise MotoUnavailableError(f"moto is not installed within {INSTALL_SECONDS} s") from error
-    if made.returncode != 0:
-        raise MotoUnavailableError(f"moto cannot be installed here: {made.stderr.strip()[-300:]}")
+    pip("install", "--quiet", "--target", str(packages), *PACKAGES, what="moto")
     port = fixed_port()
     env = {**os.environ, "PYTHONPATH": str(packages)}
-    log = folder / "moto.out"
-    with log.open("wb") as output:
-        server = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(port)], env=env, stdout=output, stderr=output
-        )
-    try:
-        deadline = time.monotonic() + START_SECONDS
-        while "Running on" not in log.read_text(errors="replace"):
-            assert server.poll() is None, log.read_text()[-3000:]
-            assert time.monotonic() < deadline, log.read_text()[-3000:]
-            time.sleep(0.05)
+    with driver(folder / "moto.out", [sys.executable, "-c", PROGRAM, str(port)], env) as server:
+        server.wait_for("Running on")
         yield ObjectStore(port)
-    finally:
-        server.terminate()
-        server.wait()

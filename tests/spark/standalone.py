@@ -3,19 +3,15 @@
 import contextlib
 import os
 import re
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import pyspark
 from pocketmq.pipeline.spark.session.java import find_java
 
 from ports import fixed_port
+from spark.drivers import SPARK_HOME, driver
 
-SPARK_HOME = Path(pyspark.__file__).parent
-LIMIT_SECONDS = 420
 LOGGING = (
     # Quiet sessions of this package log nothing; a daemon's "ready" is an INFO line.
     "rootLogger.level = info\nrootLogger.appenderRef.stdout.ref = console\nappender.console.type = Console\n"
@@ -85,18 +81,9 @@ class Standalone:
 def spark_daemon(argv: list[str], env: Mapping[str, str], log: Path, ready: str) -> Iterator[int]:
     """Starts a master or worker of Spark's own cluster manager, and waits until it is ready. Gives its process id."""
     program = str(SPARK_HOME / "bin" / "spark-class")
-    with log.open("wb") as output:
-        process = subprocess.Popen([program, *argv], env=env, stdout=output, stderr=subprocess.STDOUT)
-    try:
-        deadline = time.monotonic() + LIMIT_SECONDS
-        while not re.search(ready, log.read_text(errors="replace")):
-            assert process.poll() is None, log.read_text()[-3000:]
-            assert time.monotonic() < deadline, log.read_text()[-3000:]
-            time.sleep(0.05)
-        yield process.pid
-    finally:
-        process.terminate()
-        process.wait()
+    with driver(log, [program, *argv], env) as one:
+        one.wait_for(ready)
+        yield one.process.pid
 
 
 @contextlib.contextmanager

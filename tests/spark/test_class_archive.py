@@ -1,18 +1,16 @@
 """A class archive makes a JVM start sooner, and one that does not fit changes nothing."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("pyspark")
-
 from pocketmq.pipeline.errors import PipelineError
 from pocketmq.pipeline.spark.session.class_archive import archive_options, archive_path
 from pocketmq.pipeline.spark.session.java import find_java
 from pocketmq.pipeline.spark.session.prepare import make_archive
 from pocketmq.pipeline.spark.session.settings import settings_for
+
+from spark.drivers import run
 
 
 @pytest.fixture
@@ -66,10 +64,7 @@ def test_a_java_that_cannot_read_the_archive_starts_without_output() -> None:
     archive_path(home).parent.mkdir(parents=True)
     archive_path(home).write_bytes(b"not an archive")
     runs = [
-        subprocess.run(
-            [home / "bin" / "java", *options, "--version"], capture_output=True, text=True, check=True
-        )
-        for options in ([], archive_options(home).split())
+        run([home / "bin" / "java", *options, "--version"]) for options in ([], archive_options(home).split())
     ]
     assert runs[1].stderr == ""
     assert runs[1].stdout == runs[0].stdout.replace(", sharing", "")
@@ -77,12 +72,7 @@ def test_a_java_that_cannot_read_the_archive_starts_without_output() -> None:
 
 @pytest.mark.on_demand
 def test_prepare_makes_an_archive_that_a_session_uses(cache: Path) -> None:
-    made = subprocess.run(
-        [Path(sys.executable).with_name("pocketmq"), "pipeline", "prepare"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    made = run([Path(sys.executable).with_name("pocketmq"), "pipeline", "prepare"])
     archive = archive_path(find_java())
     assert (made.returncode, made.stdout, made.stderr) == (0, f"Made {archive}.\n", "")
     assert [one.name for one in (cache / "pocketmq").iterdir()] == [archive.name], "nothing else is left"
@@ -92,6 +82,6 @@ def test_prepare_makes_an_archive_that_a_session_uses(cache: Path) -> None:
         "runtime = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()\n"
         "print(spark.range(7).count(), list(runtime.getInputArguments()))\n"
     )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    ran = run([sys.executable, "-c", program])
     assert ran.stdout.startswith("7 "), ran.stderr[-3000:]
     assert f"-XX:SharedArchiveFile={archive}" in ran.stdout

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
+from pocketmq.pipeline.tables.planning.positions import Queue
 from pocketmq.testing import EmbeddedServer, RocketMQ, RocketMQCluster
 
-pytest.importorskip("pyspark")
-
-from pocketmq.pipeline.tables.planning.positions import Queue
-
 from pipeline.brokers.cluster_sends import send_to
+from pipeline.brokers.reading import options, read
 from spark.drivers import Driver, driver, stream_column
 from spark.standalone import Standalone, environment, standalone_cluster
 
@@ -67,15 +66,10 @@ def test_a_batch_is_read_by_both_workers(brokers: RocketMQCluster, drive: Drive)
 def test_rows_written_by_several_executors_keep_their_order_in_each_queue_of_each_broker(
     brokers: RocketMQCluster, drive: Drive
 ) -> None:
-    from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
-
-    from pipeline.brokers.cluster_sends import options_of
-    from pipeline.brokers.reading import read
-
     brokers.grow("sink", queues=2)
     drive(brokers.namesrv_addr, "sink", "write", 200).found()
     with BrokerClient(brokers.namesrv_addr).closing() as client:
-        written = [int(text) for text in read(client, options_of(brokers, "sink"))]
+        written = [int(text) for text in read(client, options(brokers, "sink"))]
     assert sorted(written) == list(range(200))
     # Four tasks of 50 rows each: within a task, rows of one queue are in order.
     for residue in range(4):

@@ -3,20 +3,19 @@
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyspark")
 pytest.importorskip("grpc_status", reason="the extra pocketmq[connect] is not installed")
 pytest.importorskip("pandas", reason="the extra pocketmq[connect] is not installed")
 
 from ports import fixed_port
 from spark.cluster_jobs import JOBS, MORE, Job, check_job, job_inputs
-from spark.standalone import LIMIT_SECONDS, LOGGING, Standalone, spark_daemon
+from spark.drivers import run
+from spark.standalone import LOGGING, Standalone, spark_daemon
 
 pytestmark = [pytest.mark.on_demand, pytest.mark.timeout(600)]
 
@@ -81,10 +80,7 @@ def test_topics_and_stores_are_read_streamed_and_written(
     client_env: dict[str, str], inputs: dict[str, str], tmp_path: Path
 ) -> None:
     words = [inputs["address"], inputs["store"], str(tmp_path)]
-    ran = subprocess.run(
-        [sys.executable, "-c", CLIENT, *words],
-        capture_output=True, text=True, env=client_env, check=False, timeout=LIMIT_SECONDS,
-    )  # fmt: skip
+    ran = run([sys.executable, "-c", CLIENT, *words], client_env)
     printed = ran.stdout + ran.stderr[-3000:]
     assert "READ ['m0', 'm1', 'm2', 'm3', 'm4']" in ran.stdout, printed
     assert re.search(r"STORED \d+", ran.stdout), printed

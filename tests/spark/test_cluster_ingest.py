@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,10 +12,9 @@ from pathlib import Path
 import pytest
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-pytest.importorskip("pyspark")
-
-from spark.drivers import JOB, Driver, stream_column, stream_files
-from spark.standalone import LIMIT_SECONDS, Standalone
+from spark.drivers import JOB, LIMIT_SECONDS, Driver, stream_column, stream_files
+from spark.standalone import Standalone
+from waiting import wait_until
 
 BATCH_MESSAGES = 20
 QUEUES = 3
@@ -127,10 +125,9 @@ def test_an_ingest_whose_driver_is_killed_continues_from_its_checkpoint(
         job.wait_until(lambda before=before: committed(tmp_path) > before and is_within_batch(tmp_path))
         job.kill()
         unfinished += is_within_batch(tmp_path)
-        deadline = time.monotonic() + LIMIT_SECONDS
-        while cluster.executors():
-            assert time.monotonic() < deadline, "executors of a driver that was killed go on"
-            time.sleep(0.1)
+        wait_until(
+            lambda: not cluster.executors(), timeout=LIMIT_SECONDS, what="executors of a killed driver end"
+        )
     job = start(*ingest(rocketmq, topic, tmp_path))
     assert job.end() == 1, job.output()[-4000:]
     assert stream_column(tmp_path / "table", "keys") == keys(0, sent, are_bad=False)

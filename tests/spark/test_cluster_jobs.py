@@ -1,18 +1,14 @@
 """Every job of the command line with `--master spark://`, on a master and two workers; one under spark-submit."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyspark")
-
 from spark.cluster_jobs import JOBS, WITHOUT_SPARK, Job, check_job, job_inputs
-from spark.drivers import JOB
-from spark.standalone import LIMIT_SECONDS, SPARK_HOME, Standalone
+from spark.drivers import JOB, SPARK_HOME, run, run_job
+from spark.standalone import Standalone
 
 pytestmark = [pytest.mark.on_demand, pytest.mark.timeout(900)]
 
@@ -49,28 +45,15 @@ def test_a_job_under_spark_submit_runs_where_spark_submit_says(
     (tmp_path / "job.py").write_text(JOB)
     submit = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", cluster.url]
     words = ["pipeline", "sql", "select count(*) as n from messages", "--store", inputs["store"], "--damaged"]
-    ran = subprocess.run(
-        [*submit, str(tmp_path / "job.py"), *words],
-        capture_output=True,
-        text=True,
-        env=cluster.env,
-        check=False,
-        timeout=LIMIT_SECONDS,
-    )
+    ran = run([*submit, str(tmp_path / "job.py"), *words], cluster.env)
     assert ran.returncode == 0, ran.stdout + ran.stderr[-3000:]
     assert "80" in ran.stdout
     assert cluster.applications()[-1] == "pocketmq sql"
 
 
 def test_a_cluster_that_cannot_be_reached_is_named(cluster: Standalone, inputs: dict[str, str]) -> None:
-    words = ["find", "--store", inputs["store"], "--key", "k1", "--master", "spark://127.0.0.1:1"]
-    ran = subprocess.run(
-        [sys.executable, "-c", JOB, "pipeline", *words],
-        capture_output=True,
-        text=True,
-        env=cluster.env,
-        check=False,
-        timeout=LIMIT_SECONDS,
+    ran = run_job(
+        cluster.env, "find", "--store", inputs["store"], "--key", "k1", "--master", "spark://127.0.0.1:1"
     )
     assert ran.returncode in (2, 3)
     (line,) = [one for one in ran.stderr.splitlines() if one.startswith("pocketmq:")]

@@ -1,7 +1,6 @@
 """On a cluster: stores and journals of two brokers, an object store, and brokers behind other addresses."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,12 +9,10 @@ from typing import Any
 import pytest
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-pytest.importorskip("pyspark")
-
 from ports import fixed_port
-from spark.drivers import JOB, driver
-from spark.s3_server import MotoUnavailableError, object_store
-from spark.standalone import LIMIT_SECONDS, Standalone
+from spark.drivers import driver, run_job
+from spark.s3_server import object_store
+from spark.standalone import Standalone
 
 COUNT = 40
 WANTED = sorted([f"broker-{name}", f"{name}{number:02}"] for name in "ab" for number in range(COUNT))
@@ -70,14 +67,11 @@ def test_stores_and_journals_are_read_from_an_object_store_by_both_workers(
     cluster: Standalone, stores: dict[str, Path], tmp_path: Path
 ) -> None:
     """Keys and endpoint from the executors' environment, or inside the URL: then they are not in column `file`."""
-    try:
-        with object_store(tmp_path) as objects:
-            urls = {name: objects.upload(folder, name) for name, folder in stores.items()}
-            paths = {"broker-a": urls["a"], "broker-b": objects.url_with_keys(urls["b"])}
-            journals = {"broker-a": urls["journal-a"], "broker-b": objects.url_with_keys(urls["journal-b"])}
-            what = found(cluster, tmp_path, paths, journals, objects.env)
-    except MotoUnavailableError as missing:
-        pytest.skip(str(missing))
+    with object_store(tmp_path) as objects:
+        urls = {name: objects.upload(folder, name) for name, folder in stores.items()}
+        paths = {"broker-a": urls["a"], "broker-b": objects.url_with_keys(urls["b"])}
+        journals = {"broker-a": urls["journal-a"], "broker-b": objects.url_with_keys(urls["journal-b"])}
+        what = found(cluster, tmp_path, paths, journals, objects.env)
     assert what["messages"] == WANTED
     assert what["sends"] == 2 * COUNT
     assert what["executors"] == 2
@@ -99,13 +93,6 @@ def hidden() -> Iterator[RocketMQ]:
         yield rocketmq
 
 
-def run(cluster: Standalone, *words: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-c", JOB, "pipeline", *words, "--master", cluster.url]
-    return subprocess.run(
-        argv, capture_output=True, text=True, env=cluster.env, check=False, timeout=LIMIT_SECONDS
-    )
-
-
 @pytest.mark.parametrize(
     ("words", "printed"),
     [
@@ -119,13 +106,22 @@ def test_executors_reach_brokers_through_the_address_map(
 ) -> None:
     job, *more = words.format(folder=tmp_path).split()
     options = ("-n", hidden.namesrv_addr, "--topics", "T")
-    ran = run(cluster, job, *options, *more, "--broker-address-map", f"{HIDDEN}=127.0.0.1:{PORT}")
+    ran = run_job(
+        cluster.env,
+        "--master",
+        cluster.url,
+        job,
+        *options,
+        *more,
+        "--broker-address-map",
+        f"{HIDDEN}=127.0.0.1:{PORT}",
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr[-3000:]
     assert printed in ran.stdout
 
 
 def test_a_broker_that_executors_cannot_reach_is_named(cluster: Standalone, hidden: RocketMQ) -> None:
-    ran = run(cluster, "latest", "-n", hidden.namesrv_addr, "--topics", "T")
+    ran = run_job(cluster.env, "--master", cluster.url, "latest", "-n", hidden.namesrv_addr, "--topics", "T")
     assert ran.returncode == 2, ran.stdout + ran.stderr[-3000:]
     *waits, line = [one for one in ran.stderr.splitlines() if one.startswith("pocketmq:")]
     assert HIDDEN in line

@@ -7,24 +7,18 @@ Delta's Python package; Spark fetches Delta's jars. That takes minutes and a net
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-pytest.importorskip("pyspark")
-
-import pyarrow.parquet as pq
-
-from spark.drivers import JOB
+from spark.drivers import JOB, pip, run
 
 pytestmark = [pytest.mark.on_demand, pytest.mark.timeout(1500)]
 PACKAGES = ("pyspark==4.2.0", "delta-spark==4.4.0")
-INSTALL_SECONDS = 600
-RUN_SECONDS = 400
 DOCUMENT = Path(__file__).parents[2] / "docs" / "pipeline-practice.md"
 SETTINGS = {
     "spark.jars.packages": "io.delta:delta-spark_2.13:4.4.0",
@@ -61,13 +55,7 @@ class DeltaSpark:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         packages = folder / "packages"
-        argv = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(packages), *PACKAGES]
-        try:
-            made = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS)
-        except subprocess.TimeoutExpired:
-            pytest.skip(f"{', '.join(PACKAGES)} are not installed within {INSTALL_SECONDS} s")
-        if made.returncode != 0:
-            pytest.skip(f"{', '.join(PACKAGES)} cannot be installed here: {made.stderr.strip()[-300:]}")
+        pip("install", "--quiet", "--target", str(packages), *PACKAGES, what=", ".join(PACKAGES))
         # Jars are resolved in a home of their own: a Maven repository in the user's may have files without their jars.
         home = folder / "home"
         self._env = {
@@ -78,15 +66,7 @@ class DeltaSpark:
 
     def run(self, *words: str) -> str:
         """What the program prints."""
-        ran = subprocess.run(
-            [sys.executable, *words],
-            cwd=self.folder,
-            env=self._env,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=RUN_SECONDS,
-        )
+        ran = run([sys.executable, *words], self._env, self.folder)
         if "unresolved dependency" in ran.stderr:
             pytest.skip("Delta's jars cannot be fetched here")
         assert ran.returncode == 0, (ran.stdout + ran.stderr)[-4000:]

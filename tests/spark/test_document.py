@@ -8,12 +8,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyspark")
-
-from pocketmq.pipeline.errors import NoJavaError
-from pocketmq.pipeline.spark.session.java import find_java
-
 from documents import FENCE, ROOT, Terminal, commands
+from spark.drivers import need_java
 
 DOCUMENT = ROOT / "docs" / "pipeline.md"
 PAGES = [DOCUMENT.with_name("pipeline-practice.md")]
@@ -22,10 +18,7 @@ PAGES = [DOCUMENT.with_name("pipeline-practice.md")]
 
 @pytest.mark.timeout(600)
 def test_examples_run_and_print_what_the_document_shows(tmp_path: Path) -> None:
-    try:
-        find_java()
-    except NoJavaError as error:
-        pytest.skip(f"Spark suite skipped: {error}")
+    need_java()
     text = DOCUMENT.read_text(encoding="utf-8")
     first_console = len(re.findall(r"^\$ ", text[: text.index("```python")], re.MULTILINE))
     terminal = Terminal(tmp_path)

@@ -4,12 +4,9 @@ from pathlib import Path
 
 import pytest
 from pocketmq.testing import EmbeddedServer, RocketMQ
+from pyspark.sql import SparkSession
 
 from spark.conftest import ADDRESS, bodies
-
-pytest.importorskip("pyspark")
-
-from pyspark.sql import SparkSession
 
 COUNT = 20
 

@@ -8,10 +8,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from pocketmq.testing import RocketMQ, RocketMQCluster
-
-pytest.importorskip("pyspark")
-
 from pocketmq.pipeline.errors import OptionError
 from pocketmq.pipeline.jobs.moving.ingest import (
     AVRO_MARK,
@@ -24,6 +20,7 @@ from pocketmq.pipeline.jobs.moving.ingest import (
     prepared,
 )
 from pocketmq.pipeline.tables.planning.positions import Queue
+from pocketmq.testing import RocketMQ, RocketMQCluster
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StructType

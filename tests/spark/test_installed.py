@@ -2,24 +2,17 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pocketmq.pipeline.jobs.answers.run import NO_PACKAGE
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-pytest.importorskip("pyspark")
-
-from pocketmq.pipeline.errors import NoJavaError
-from pocketmq.pipeline.jobs.answers.run import NO_PACKAGE
-from pocketmq.pipeline.spark.session.java import find_java
-
-from spark.drivers import JOB
-from spark.installed import WheelUnavailable, make_archive, make_environment, make_python, make_wheel
-from spark.standalone import LIMIT_SECONDS, SPARK_HOME, environment, standalone_cluster
+from spark.drivers import SPARK_HOME, need_java, run, run_job
+from spark.installed import make_archive, make_environment, make_python, make_wheel
+from spark.standalone import environment, standalone_cluster
 
 DRIVER = Path(__file__).with_name("formats_driver.py")
 ALL = [f"m{number:02}" for number in range(20)]
@@ -29,11 +22,8 @@ pytestmark = [pytest.mark.on_demand, pytest.mark.timeout(900)]
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        find_java()
-        return make_wheel(tmp_path_factory.mktemp("wheel"))
-    except (NoJavaError, WheelUnavailable) as missing:
-        pytest.skip(str(missing))
+    need_java()
+    return make_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +39,7 @@ def topic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, 
 
 
 def found(argv: list[str], env: Mapping[str, str], folder: Path | None = None) -> dict[str, Any]:
-    ran = subprocess.run(
-        argv, capture_output=True, text=True, env=env, check=False, timeout=LIMIT_SECONDS, cwd=folder
-    )
+    ran = run(argv, env, folder)
     matched = re.search(r"^FOUND (.*)$", ran.stdout, re.MULTILINE)
     log = [line for line in ran.stderr.splitlines() if " INFO " not in line]
     assert matched, ran.stdout[-1000:] + "\n".join(log)[-4000:]
@@ -76,9 +64,7 @@ def test_an_archive_of_the_wheel_can_be_imported_without_installation(wheel: Pat
     program = "from pyspark_rocketmq import DefaultSource as one, __file__; print(one.name(), __file__)"
     for path, expected in ((archive, f"rocketmq {archive}"), (None, "")):
         env = environment(python) | ({"PYTHONPATH": str(path)} if path else {})
-        ran = subprocess.run(
-            [str(python), "-c", program], capture_output=True, text=True, env=env, check=False
-        )
+        ran = run([str(python), "-c", program], env)
         assert ran.stdout.startswith(expected) if expected else "No module named" in ran.stderr, ran.stderr
 
 
@@ -104,15 +90,7 @@ def test_a_job_whose_executors_have_no_pocketmq_says_so_in_one_line(
     (tmp_path / "cluster").mkdir()
     env = environment() | {"PYSPARK_PYTHON": str(make_python(tmp_path / "python"))}
     with standalone_cluster(tmp_path / "cluster", env) as cluster:
-        words = ["stats", "--store", str(topic[2]), "--master", cluster.url]
-        ran = subprocess.run(
-            [sys.executable, "-c", JOB, "pipeline", *words],
-            capture_output=True,
-            text=True,
-            env=cluster.env,
-            check=False,
-            timeout=LIMIT_SECONDS,
-        )
+        ran = run_job(cluster.env, "stats", "--store", str(topic[2]), "--master", cluster.url)
     assert ran.returncode == 2, ran.stderr[-3000:]
     (line,) = [one for one in ran.stderr.splitlines() if one.startswith("pocketmq:")]
     assert line == f"pocketmq: {NO_PACKAGE}"
@@ -122,10 +100,7 @@ def test_executors_of_a_cluster_unpack_an_environment_made_by_venv_pack(
     wheel: Path, topic: tuple[str, str, Path], tmp_path: Path
 ) -> None:
     """The recipe of docs/pipeline-practice.md. The executors' own Python has none of the packages."""
-    try:
-        packed = make_environment(tmp_path / "environment", wheel)
-    except WheelUnavailable as missing:
-        pytest.skip(str(missing))
+    packed = make_environment(tmp_path / "environment", wheel)
     namesrv_addr, name, store = topic
     env = environment(tmp_path / "environment" / "bin" / "python")
     with standalone_cluster(tmp_path, env) as cluster:

@@ -5,18 +5,15 @@ from typing import Any
 
 import msgspec
 import pytest
-from pocketmq.protocol.message.properties import SHARDING_KEY
-from pocketmq.testing import RocketMQ, StoredMessage
-
-from spark.planted_store import COUNT, TOPIC, write_store
-
-pytest.importorskip("pyspark")
-
 from pocketmq.pipeline.jobs.moving import export as export_job
 from pocketmq.pipeline.jobs.moving import replay as replay_job
 from pocketmq.pipeline.jobs.report.report import Report
 from pocketmq.pipeline.jobs.sql.message_input import MessageInput
+from pocketmq.protocol.message.properties import SHARDING_KEY
+from pocketmq.testing import RocketMQ, StoredMessage
 from pyspark.sql import SparkSession
+
+from spark.planted_store import COUNT, TOPIC, write_store
 
 
 def rows(report: Report, name: str) -> list[tuple[object, ...]]:

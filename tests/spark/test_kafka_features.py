@@ -2,26 +2,17 @@
 
 from typing import Any
 
-import pytest
-from pocketmq.testing import RocketMQ
-
-from spark.conftest import ADDRESS, Reads
-
-pytest.importorskip("pyspark")
-
 import pyarrow as pa
+import pytest
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.spark.sink.sink_options import read_sink_options
-from pocketmq.pipeline.spark.sink.task_sender import TaskSender
-from pocketmq.pipeline.spark.sources.topic_reader import TopicReader
-from pocketmq.pipeline.tables.brokers.batch_sender import BatchSender
-from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
-from pocketmq.pipeline.tables.planning.topic_options import read_source_options
+from pocketmq.pipeline.spark.sources.topic_source import RocketMQSource
+from pocketmq.testing import RocketMQ
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
-from spark.stream_readers import stream_of
+from pipeline.brokers.cluster_sends import send_rows
+from spark.conftest import ADDRESS, Reads
+from spark.source_readers import rows, stream_of
 
 ALL = ReadAllAvailable()
 
@@ -60,12 +51,8 @@ def test_a_batch_of_a_stream_is_split_into_tasks(
     start = stream.initialOffset()
     parts = stream.partitions(start, stream.latestOffset(start, ALL))
     assert len(parts) == tasks
-    read = [offset for part in parts for batch in stream.read(part) for (offset,) in rows_of(batch)]
+    read = [offset for part in parts for batch in stream.read(part) for offset in batch.column(0).to_pylist()]
     assert read == list(range(10))
-
-
-def rows_of(batch: Any) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
 def test_the_newest_offsets_are_reported_with_the_progress(rocketmq: RocketMQ) -> None:
@@ -84,35 +71,24 @@ def test_the_newest_offsets_are_reported_with_the_progress(rocketmq: RocketMQ) -
 def test_a_message_without_keys_and_tags_has_nulls(rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("bare", queues=1)
     rocketmq.send(topic, "x")
-    texts = {"nameServer": rocketmq.namesrv_addr, "subscribe": topic}
-    types = {"keys": StringType(), "tags": StringType(), "body": BinaryType(), "queueOffset": LongType()}
-    schema = StructType([StructField(name, kind) for name, kind in types.items()])
-    reader = TopicReader(read_source_options(texts, is_stream=False), schema)
-    (batch,) = (batch for task in reader.partitions() for batch in reader.read(task))
-    assert batch.to_pylist() == [{"keys": None, "tags": None, "body": b"x", "queueOffset": 0}]
-
-
-def send(rocketmq: RocketMQ, batch: dict[str, Any], **options: str) -> None:
-    chosen = read_sink_options({"nameServer": rocketmq.namesrv_addr, **options})
-    with BrokerClient(rocketmq.namesrv_addr).closing() as client:
-        sender = BatchSender(client, group="g", in_flight=1, timeout_ms=10_000, retry_timeout_ms=5_000)
-        TaskSender(sender, chosen, "w").send(pa.RecordBatch.from_pydict(batch))
-        sender.finish()
+    options = {"nameServer": rocketmq.namesrv_addr, "subscribe": topic}
+    columns = "keys string, tags string, body binary, queueOffset bigint"
+    assert rows(RocketMQSource, columns, **options) == [(None, None, b"x", 0)]
 
 
 def test_the_option_topic_wins_over_the_column_and_a_row_needs_one_of_them(rocketmq: RocketMQ) -> None:
     wanted, named = rocketmq.topic("wanted", queues=1), rocketmq.topic("named", queues=1)
-    send(rocketmq, {"body": [b"a", b"b"], "topic": [named, None]}, topic=wanted)
+    send_rows(rocketmq.namesrv_addr, {"body": [b"a", b"b"], "topic": [named, None]}, topic=wanted)
     assert [one.text for one in rocketmq.messages(wanted)] == ["a", "b"]
     assert rocketmq.messages(named) == []
     with pytest.raises(OptionError, match="column topic is null or empty in a row"):
-        send(rocketmq, {"body": [b"a", b"b"], "topic": [named, None]})
+        send_rows(rocketmq.namesrv_addr, {"body": [b"a", b"b"], "topic": [named, None]})
 
 
 def test_a_row_without_a_queue_goes_to_any_queue(rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("any", queues=2)
     queues = pa.array([None, 1, None, 1], pa.int32())
-    send(rocketmq, {"body": [b"a", b"b", b"c", b"d"], "queueId": queues}, topic=topic)
+    send_rows(rocketmq.namesrv_addr, {"body": [b"a", b"b", b"c", b"d"], "queueId": queues}, topic=topic)
     messages = rocketmq.messages(topic)
     assert sorted(one.text for one in messages) == ["a", "b", "c", "d"]
     assert {one.queue_id for one in messages if one.text in ("b", "d")} == {1}
@@ -120,7 +96,7 @@ def test_a_row_without_a_queue_goes_to_any_queue(rocketmq: RocketMQ) -> None:
 
 def test_a_row_without_keys_is_a_message_without_keys(rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("keyless", queues=1)
-    send(rocketmq, {"body": [b"a", b"b"], "keys": [None, "k"]}, topic=topic)
+    send_rows(rocketmq.namesrv_addr, {"body": [b"a", b"b"], "keys": [None, "k"]}, topic=topic)
     assert [one.keys for one in rocketmq.messages(topic)] == [[], ["k"]]
 
 

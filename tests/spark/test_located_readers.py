@@ -4,16 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.testing import EmbeddedServer, RocketMQ
-
-pytest.importorskip("pyspark")
-
 from pocketmq.pipeline.errors import OptionError
 from pocketmq.pipeline.spark.sources.journal_source import JournalSource
 from pocketmq.pipeline.spark.sources.store_source import StoreSource
 from pocketmq.pipeline.tables.files import remote_files
+from pocketmq.testing import EmbeddedServer, RocketMQ
 from pyarrow import fs
-from pyspark.sql.datasource import DataSource
+
+from spark.source_readers import rows, schema
 
 LOG_FILE_BYTES = 4096
 COUNT = 50
@@ -31,33 +29,6 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             for number in range(COUNT):
                 rocketmq.send(topic, f"{name}{number:02}" + "." * (number * 5), queue_id=number % 2)
     return {name: folder / name for name in ("a", "b", "journal-a", "journal-b")}
-
-
-def rows(source: type[DataSource], schema: str, **options: str) -> list[tuple[Any, ...]]:
-    reader = source(options).reader(_schema(schema))
-    found = []
-    for partition in reader.partitions():
-        for batch in reader.read(partition):
-            found += [tuple(row.values()) for row in batch.to_pylist()]
-    return sorted(found, key=str)
-
-
-def _schema(text: str) -> Any:
-    from pyspark.sql.types import (
-        BinaryType,
-        DataType,
-        IntegerType,
-        LongType,
-        StringType,
-        StructField,
-        StructType,
-    )
-
-    kinds: dict[str, type[DataType]] = {
-        "string": StringType, "int": IntegerType, "bigint": LongType, "binary": BinaryType
-    }  # fmt: skip
-    pairs = [part.split() for part in text.split(",")]
-    return StructType([StructField(name, kinds[kind]()) for name, kind in pairs])
 
 
 MESSAGES = "queueId int, queueOffset bigint, body binary, brokerName string"
@@ -83,15 +54,13 @@ def bucket(stores: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_a_store_in_an_object_store_has_the_rows_of_the_folder(stores: dict[str, Path], bucket: Any) -> None:
     options = {"topics": "T", "splitBytes": "1000", "brokerName": "x"}
-    wanted = rows(StoreSource, MESSAGES, path=str(stores["a"]), **options)
-    assert rows(StoreSource, MESSAGES, path="s3://bucket/store/", **options) == wanted
+    wanted = sorted(rows(StoreSource, MESSAGES, path=str(stores["a"]), **options))
+    assert sorted(rows(StoreSource, MESSAGES, path="s3://bucket/store/", **options)) == wanted
     runs = rows(StoreSource, "records bigint", path="s3://bucket/store", table="runs", topics="T")
     assert sum(records for (records,) in runs) == COUNT
-    schema, of_table = (
-        "bytes bigint, messages bigint",
-        {"table": "stats", "topics": "T", "splitBytes": "2000"},
-    )
-    assert sum(row[1] for row in rows(StoreSource, schema, path=str(stores["a"]), **of_table)) == COUNT
+    of_table = {"table": "stats", "topics": "T", "splitBytes": "2000"}
+    counts = rows(StoreSource, "bytes bigint, messages bigint", path=str(stores["a"]), **of_table)
+    assert sum(messages for _, messages in counts) == COUNT
 
 
 def test_the_column_file_names_the_original_without_keys_and_parameters(
@@ -129,29 +98,22 @@ def test_the_column_file_of_a_journal_behind_a_url_names_the_original(stores: di
 
 
 def test_a_file_that_is_deleted_from_an_object_store_after_planning_is_named(bucket: Any) -> None:
-    reader = StoreSource({"path": "s3://bucket/store"}).reader(_schema("queueOffset bigint"))
+    reader = StoreSource({"path": "s3://bucket/store"}).reader(schema("queueOffset bigint"))
     first, *_ = reader.partitions()
     bucket.delete_file(f"bucket/store/commitlog/{0:020}")
     with pytest.raises(OSError, match=f"{0:020}"):
         list(reader.read(first))
 
 
-def test_the_stores_of_several_brokers_are_one_table(stores: dict[str, Path]) -> None:
-    paths = f'{{"broker-a":"{stores["a"]}","broker-b":"file://{stores["b"]}"}}'
-    found = rows(StoreSource, "brokerName string, body binary", paths=paths, topics="T")
-    assert len(found) == 2 * COUNT
-    assert all(bytes(body).decode()[0] == name[-1] for name, body in found)
-
-
 def test_the_journals_of_several_brokers_are_one_table(stores: dict[str, Path]) -> None:
-    schema = "request string, topic string"
+    columns = "request string, topic string"
     single = [
         row
-        for name in ("journal-a", "journal-b")
-        for row in rows(JournalSource, schema, path=str(stores[name]))
+        for name in ("a", "b")
+        for row in rows(JournalSource, columns, path=str(stores[f"journal-{name}"]))
     ]
     paths = f'{{"a":"{stores["journal-a"]}","b":"file://{stores["journal-b"]}"}}'
-    assert rows(JournalSource, schema, paths=paths) == sorted(single, key=str)
+    assert sorted(rows(JournalSource, columns, paths=paths), key=str) == sorted(single, key=str)
 
 
 @pytest.mark.parametrize(

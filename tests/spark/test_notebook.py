@@ -3,21 +3,12 @@
 import re
 from pathlib import Path
 
-import pytest
-
-pytest.importorskip("pyspark")
-
-from pocketmq.pipeline.errors import NoJavaError
-from pocketmq.pipeline.spark.session.java import find_java
-
 import notebooks
+from spark.drivers import need_java
 
 
 def test_cells_show_the_orders(tmp_path: Path) -> None:
-    try:
-        find_java()
-    except NoJavaError as error:
-        pytest.skip(f"Spark suite skipped: {error}")
+    need_java()
     printed = notebooks.run("spark.ipynb", tmp_path, seconds=150)
     cells = [re.findall(r"\w+", line) for line in printed.splitlines()]
     assert ["open", "25"] in cells

@@ -6,25 +6,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pocketmq.testing import EmbeddedServer, RocketMQ
-
-pytest.importorskip("pyspark")
-
 from pocketmq.client.access import Access
 from pocketmq.pipeline.errors import GroupInUse, OptionError, PipelineError
 from pocketmq.pipeline.spark.session.progress import commit_progress
-from pocketmq.pipeline.spark.sources.topic_stream import TopicStreamReader
 from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.tables.brokers.group_offsets import live_members
 from pocketmq.pipeline.tables.planning.positions import Queue, StreamPosition
-from pocketmq.pipeline.tables.planning.topic_options import read_source_options
 from pocketmq.protocol.bodies.client import ConsumerData, HeartbeatData
 from pocketmq.protocol.requests.membership import HeartBeat
+from pocketmq.testing import EmbeddedServer, RocketMQ
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from pyspark.sql.types import StructType
 
 from frames_client import Raw, raw
 from reader_account import KEYS, only_reader
+from spark.source_readers import stream_of
 
 
 class Session:
@@ -99,8 +94,7 @@ def test_a_stream_commits_what_it_has_read_also_if_no_batch_follows(rocketmq: Ro
     topic, group = rocketmq.topic("empty", queues=1), rocketmq.group("empty")
     rocketmq.send(topic, "m")
     queue = Queue(topic, "broker-a", 0)
-    texts = {"nameServer": rocketmq.namesrv_addr, "subscribe": topic, "groupId": group}
-    stream = TopicStreamReader(read_source_options(texts, is_stream=True), StructType([]))
+    stream = stream_of(rocketmq, topic, groupId=group, startingOffsets="latest")
     with BrokerClient(rocketmq.namesrv_addr).closing() as client:
         stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
         assert client.committed(group, [queue], 5_000) == {queue: None}, "nothing is read yet"
@@ -179,12 +173,12 @@ def test_a_group_has_one_query_and_no_live_members_unless_that_is_asked_for(
 
 def test_a_stream_that_would_commit_to_a_group_with_live_members_does_not_start(rocketmq: RocketMQ) -> None:
     topic, group = rocketmq.topic("shared", queues=1), rocketmq.group("members")
-    texts = {"nameServer": rocketmq.namesrv_addr, "subscribe": topic, "groupId": group}
     with raw(rocketmq.server.broker_addr) as consumer:
         join(consumer, group)
         for commits, is_refused in (("true", True), ("false", False), ("force", False)):
-            options = read_source_options({**texts, "commitOffsets": commits}, is_stream=True)
-            stream = TopicStreamReader(options, StructType([]))
+            stream = stream_of(
+                rocketmq, topic, groupId=group, commitOffsets=commits, startingOffsets="latest"
+            )
             start = stream.initialOffset()
             if is_refused:
                 with pytest.raises(GroupInUse, match=r"1 live members \(a-consumer\).*commitOffsets=force"):

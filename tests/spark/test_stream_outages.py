@@ -5,17 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pocketmq.testing import RocketMQ, RocketMQCluster
-
-pytest.importorskip("pyspark")
-
 from pocketmq.pipeline.errors import DataLossError
 from pocketmq.pipeline.spark.sources.topic_stream import TopicStreamReader
 from pocketmq.pipeline.tables.planning.positions import Queue, StreamPosition
+from pocketmq.testing import RocketMQ, RocketMQCluster
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from pipeline.brokers.cluster_sends import send_to
-from spark.stream_readers import stream_of
+from spark.source_readers import stream_of
 
 FIRST, SECOND = Queue("T", "b0", 0), Queue("T", "b1", 0)
 ALL = ReadAllAvailable()

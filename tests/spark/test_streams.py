@@ -5,16 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
 from pocketmq.testing import EmbeddedServer, RocketMQ
-
-from spark.conftest import ADDRESS, Reads
-from waiting import wait_until
-
-pytest.importorskip("pyspark")
-
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+
+from pipeline.topics import make
+from spark.conftest import ADDRESS, Reads
+from waiting import wait_until
 
 LIMIT_SECONDS = 60.0
 wait_long_until = functools.partial(wait_until, timeout=LIMIT_SECONDS)
@@ -42,6 +39,10 @@ def to_parquet(frame: DataFrame, folder: Path, **settings: Any) -> StreamingQuer
 def ended(query: StreamingQuery) -> StreamingQuery:
     assert query.awaitTermination(int(LIMIT_SECONDS)), "the query did not end"
     return query
+
+
+def wait_for_rows(query: StreamingQuery, count: int) -> None:
+    wait_long_until(lambda: sum(progress.numInputRows for progress in query.recentProgress) >= count)
 
 
 def texts(spark: SparkSession, folder: Path) -> list[str]:
@@ -84,8 +85,7 @@ def test_a_failed_first_batch_at_latest_is_read_again_and_not_lost(
     query = start()
     # The first position must be taken before the messages come that the failing batch reads.
     wait_long_until(
-        lambda: query.lastProgress is not None or bool(query.status["message"].startswith("Waiting")),
-        timeout=LIMIT_SECONDS,
+        lambda: query.lastProgress is not None or bool(query.status["message"].startswith("Waiting"))
     )
     lost_otherwise = send(rocketmq, topic, 3, 4, 1)
     wait_long_until(lambda: not query.isActive)
@@ -121,21 +121,10 @@ def test_new_queues_are_read_from_their_first_message(
     sent = send(rocketmq, topic, 0, 6, 3)
     query = to_parquet(stream(topic), tmp_path, availableNow=None, processingTime="0 seconds")
     try:
-        wait_long_until(
-            lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 6,
-            timeout=LIMIT_SECONDS,
-        )
-        rocketmq.server.request(
-            UpdateAndCreateTopic(
-                topic=topic, default_topic="TBW102", read_queue_nums=6, write_queue_nums=6, perm=6,
-                topic_filter_type="SINGLE_TAG", topic_sys_flag=0, order=False,
-            )
-        )  # fmt: skip
+        wait_for_rows(query, 6)
+        make(rocketmq, topic, readable=6, writable=6)
         sent += send(rocketmq, topic, 6, 12, 6)
-        wait_long_until(
-            lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 18,
-            timeout=LIMIT_SECONDS,
-        )
+        wait_for_rows(query, 18)
     finally:
         query.stop()
     assert texts(spark, tmp_path) == sent
@@ -150,18 +139,12 @@ def test_a_query_continues_when_the_broker_is_back(spark: SparkSession, tmp_path
         options = {ADDRESS: server.namesrv_addr, "subscribe": topic, "startingOffsets": "earliest"}
         frame = spark.readStream.format("rocketmq").options(**options).load()
         query = to_parquet(frame, tmp_path, availableNow=None, processingTime="0 seconds")
-        wait_long_until(
-            lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 6,
-            timeout=LIMIT_SECONDS,
-        )
+        wait_for_rows(query, 6)
     settings = {"listenPort": ports[1], "isFastPortRequired": False}
     with EmbeddedServer(settings, store=tmp_path / "store", namesrv_port=ports[0]) as server:
         sent += send(RocketMQ(server), topic, 6, 6)
         try:
-            wait_long_until(
-                lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 12,
-                timeout=LIMIT_SECONDS,
-            )
+            wait_for_rows(query, 12)
         finally:
             query.stop()
     assert query.exception() is None

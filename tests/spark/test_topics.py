@@ -2,18 +2,15 @@
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
-from pocketmq.testing import EmbeddedServer, RocketMQ
-
-from spark.conftest import ADDRESS, Reads, bodies
-
-pytest.importorskip("pyspark")
-
 from pocketmq.pipeline.tables.records.columns import LEAN_COLUMNS, MESSAGE_COLUMNS
+from pocketmq.testing import EmbeddedServer, RocketMQ
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+
+from pipeline.topics import commit
+from spark.conftest import ADDRESS, Reads, bodies
 
 
 @pytest.fixture
@@ -37,6 +34,8 @@ def test_every_message_is_one_row_with_its_stored_values(read: Reads, topic: str
         assert (row.tags, row.keys, row.msgId) == (message.tags, " ".join(message.keys), message.message_id)
         assert row.properties["TAGS"] == row.tags
         assert row.brokerName == "broker-a"
+        stored = row.storeTimestamp.replace(tzinfo=UTC)
+        assert round(stored.timestamp() * 1000) == message.store_timestamp
 
 
 def test_the_default_columns_are_lean_and_others_can_be_chosen(read: Reads, topic: str) -> None:
@@ -61,24 +60,9 @@ def test_a_read_begins_and_ends_at_the_offsets_in_the_options(read: Reads, topic
     assert bodies(frame) == ["m01", "m03", "m06"]
 
 
-def test_timestamps_are_store_times(read: Reads, rocketmq: RocketMQ, topic: str) -> None:
-    times = sorted(row.storeTimestamp for row in read(topic, "storeTimestamp timestamp").collect())
-    first_ms = int(times[0].replace(tzinfo=UTC).timestamp() * 1000)
-    assert bodies(read(topic, startingTimestamp=str(first_ms))) == ALL
-    late = str(first_ms + 3_600_000)
-    options = {"startingTimestamp": late, "startingOffsetsByTimestampStrategy": "latest"}
-    assert bodies(read(topic, **options)) == []
-    with pytest.raises(Exception, match="has no message at or after"):
-        read(topic, startingTimestamp=late).collect()
-
-
 def test_committed_offsets_of_a_group_are_a_start(read: Reads, rocketmq: RocketMQ, topic: str) -> None:
-    from pocketmq.protocol.requests.offset import UpdateConsumerOffset
-
     group = rocketmq.group("spark")
-    rocketmq.server.request(
-        UpdateConsumerOffset(consumer_group=group, topic=topic, queue_id=1, commit_offset=3)
-    )
+    commit(rocketmq, topic, group, {1: 3})
     frame = read(topic, startingOffsets="committed", groupId=group)
     assert bodies(frame) == sorted(set(ALL) - {"m01", "m04", "m07"})
 
@@ -149,15 +133,6 @@ def test_sql_finds_the_format(spark: SparkSession, rocketmq: RocketMQ, topic: st
     assert spark.sql("SELECT count(*) FROM v WHERE tags = 'A'").collect()[0][0] == 6
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"subscribe": "nothing-of-that-name"}, "topic nothing-of-that-name does not exist on any broker"),
-        ({"minPartition": "2"}, "unknown option minpartition;"),
-        ({"schema": "queueId string"}, "column queueId must be int"),
-    ],
-)
-def test_errors_are_sentences(read: Reads, topic: str, options: dict[str, Any], message: str) -> None:
-    schema = options.pop("schema", None)
-    with pytest.raises(Exception, match=message):
-        read(options.pop("subscribe", topic), schema, retryTimeoutMs="500", **options).collect()
+def test_errors_are_sentences(read: Reads) -> None:
+    with pytest.raises(Exception, match="topic nothing-of-that-name does not exist on any broker"):
+        read("nothing-of-that-name", retryTimeoutMs="500").collect()

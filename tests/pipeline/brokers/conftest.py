@@ -1,9 +1,10 @@
-"""A broker for the tests of this folder, which may drop connections."""
+"""A broker for the tests of this folder, which may drop connections, and a client of it."""
 
 import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.faults.rule import Rule
 
@@ -13,6 +14,12 @@ def rocketmq() -> Iterator[RocketMQ]:
     """A server for one file: the session's server would run to the end of the suite."""
     with EmbeddedServer() as server:
         yield RocketMQ(server)
+
+
+@pytest.fixture
+def client(rocketmq: RocketMQ) -> Iterator[BrokerClient]:
+    with BrokerClient(rocketmq.namesrv_addr).closing() as client:
+        yield client
 
 
 @pytest.fixture

@@ -1,16 +1,18 @@
-"""Options and reads for the tests of this folder."""
+"""Options and reads for tests."""
+
+from typing import Any
 
 from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.tables.brokers.range_reader import RangeReader
 from pocketmq.pipeline.tables.brokers.read_planner import Planner
 from pocketmq.pipeline.tables.planning.ranges import Range
 from pocketmq.pipeline.tables.planning.topic_options import SourceOptions, read_source_options
-from pocketmq.testing import RocketMQ
 
 
-def options(rocketmq: RocketMQ, topic: str, **more: str) -> SourceOptions:
+def options(server: Any, topic: str, **more: str) -> SourceOptions:
+    """Of a batch from a server or cluster."""
     return read_source_options(
-        {"nameServer": rocketmq.namesrv_addr, "subscribe": topic, **more}, is_stream=False
+        {"nameServer": server.namesrv_addr, "subscribe": topic, **more}, is_stream=False
     )
 
 

@@ -1,17 +1,12 @@
 """Name servers, routes, access and offsets, asked through a `BrokerClient`. No Spark."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.pipeline.errors import (
     PipelineError,
-    SourceUnreachable,
 )
-from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient, gather_all
+from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.tables.planning.positions import Queue
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
@@ -40,33 +35,10 @@ def test_a_broker_with_access_control_is_read_with_keys_over_tls_and_not_without
                         read(client, chosen)
 
 
-def test_offsets_of_a_group_that_does_not_exist_are_stored(rocketmq: RocketMQ) -> None:
+def test_offsets_of_a_group_that_does_not_exist_are_stored(rocketmq: RocketMQ, client: BrokerClient) -> None:
     topic = rocketmq.topic("progress", queues=1)
     queue = Queue(topic, "broker-a", 0)
     rocketmq.send(topic, "one")
-    with BrokerClient(rocketmq.namesrv_addr).closing() as client:
-        assert client.committed("nobody-made-me", [queue], 30_000) == {queue: None}
-        client.commit("nobody-made-me", {queue: 1}, 30_000)
-        assert client.committed("nobody-made-me", [queue], 30_000) == {queue: 1}
-
-
-def test_nothing_runs_on_the_loop_of_a_client_after_a_failure() -> None:
-    ended = []
-
-    async def wait() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.append(True)
-
-    async def fail() -> None:
-        await asyncio.sleep(0)
-        raise SourceUnreachable("h:1 does not answer")
-
-    async def both() -> None:
-        with pytest.raises(SourceUnreachable):
-            await gather_all([wait(), fail()])
-        assert ended == [True]
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    asyncio.run(both())
+    assert client.committed("nobody-made-me", [queue], 30_000) == {queue: None}
+    client.commit("nobody-made-me", {queue: 1}, 30_000)
+    assert client.committed("nobody-made-me", [queue], 30_000) == {queue: 1}

@@ -3,9 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.pipeline.errors import SourceUnreachable, TopicMissing
 from pocketmq.pipeline.tables.brokers.broker_client import ROUTE_SECONDS, BrokerClient
 from pocketmq.pipeline.tables.brokers.read_planner import Planner
@@ -14,8 +11,8 @@ from pocketmq.pipeline.tables.planning.ranges import QueueBounds, Range
 from pocketmq.pipeline.tables.planning.topic_options import read_source_options
 from pocketmq.testing import RocketMQCluster
 
-from pipeline.brokers.cluster_sends import options_of, send_to
-from pipeline.brokers.reading import read
+from pipeline.brokers.cluster_sends import send_to
+from pipeline.brokers.reading import options, read
 
 FIRST = Queue("T", "b0", 0)
 
@@ -81,19 +78,17 @@ def test_what_a_lagging_slave_does_not_hold_is_not_lost(two_brokers_and_slaves: 
         assert client.bounds([FIRST], 5_000) == {FIRST: QueueBounds(0, 3, is_of_slave=True)}
         end = '{"T":{"b0":{"0":5},"b1":{"0":0}}}'
         for tolerates in ("true", "false"):
-            chosen = options_of(
-                cluster, "T", endingOffsets=end, failOnDataLoss=tolerates, retryTimeoutMs="150"
-            )
+            chosen = options(cluster, "T", endingOffsets=end, failOnDataLoss=tolerates, retryTimeoutMs="150")
             assert Planner(client, chosen).batch() == [Range(FIRST, 0, 5)]
             with pytest.raises(
                 SourceUnreachable, match=r"no master in its route, and the slave holds \[0, 3\)"
             ):
                 read(client, chosen)
         beyond = '{"T":{"b0":{"0":5},"b1":{"0":0}}}'
-        assert read(client, options_of(cluster, "T", startingOffsets=beyond)) == []
+        assert read(client, options(cluster, "T", startingOffsets=beyond)) == []
         cluster.heal()
         cluster.broker("b0").start()
-        assert read(client, options_of(cluster, "T", endingOffsets=end)) == [f"m{n}" for n in range(5)]
+        assert read(client, options(cluster, "T", endingOffsets=end)) == [f"m{n}" for n in range(5)]
 
 
 def test_a_route_is_requested_again_after_half_a_minute_and_kept_while_no_name_server_answers(
@@ -123,7 +118,7 @@ def test_a_broker_whose_address_cannot_be_reached_is_found_at_the_mapped_one(
     with BrokerClient(one_broker.namesrv_addr).closing() as client:
         route = client.run(client.route("T"))
         route.addresses["b0"][0] = "10.255.255.1:10911"
-        mapped = options_of(
+        mapped = options(
             one_broker, "T", **{"rocketmq.broker.address.map": f"10.255.255.1:10911={reachable}"}
         )
     with BrokerClient(one_broker.namesrv_addr, mapped.access).closing() as client:

@@ -7,16 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.pipeline.errors import (
     DataLossError,
     SendError,
     SourceUnreachable,
 )
 from pocketmq.pipeline.tables.brokers import range_reader
-from pocketmq.pipeline.tables.brokers.batch_sender import BatchSender
 from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.tables.brokers.range_reader import RangeReader
 from pocketmq.pipeline.tables.planning.positions import Queue
@@ -25,7 +21,9 @@ from pocketmq.store.clock import VirtualClock
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.faults.rule import Rule
 
+from pipeline.brokers.cluster_sends import sender_to
 from pipeline.brokers.reading import options, read
+from pipeline.topics import filled
 
 
 def test_a_connection_lost_during_a_read_loses_no_message(
@@ -73,16 +71,15 @@ def test_messages_of_deleted_files_are_a_loss_or_skipped_logged_and_counted(
             assert "skipped, because failOnDataLoss is false: old" in caplog.text
 
 
-def test_queues_without_messages_are_not_a_failure(rocketmq: RocketMQ) -> None:
+def test_queues_without_messages_are_not_a_failure(rocketmq: RocketMQ, client: BrokerClient) -> None:
     topic = rocketmq.topic("sparse", queues=4)
     for text in ("one", "two"):
         rocketmq.send(topic, text, queue_id=2)
     start = f'{{"{topic}":{{"0":0,"1":-1,"2":1,"3":-2}}}}'
-    with BrokerClient(rocketmq.namesrv_addr).closing() as client:
-        assert read(client, options(rocketmq, topic)) == ["one", "two"]
-        assert read(client, options(rocketmq, topic, startingOffsets=start, minPartitions="9")) == ["two"]
-        empty = rocketmq.topic("empty", queues=3)
-        assert read(client, options(rocketmq, empty, maxRecordsPerPartition="1")) == []
+    assert read(client, options(rocketmq, topic)) == ["one", "two"]
+    assert read(client, options(rocketmq, topic, startingOffsets=start, minPartitions="9")) == ["two"]
+    empty = rocketmq.topic("empty", queues=3)
+    assert read(client, options(rocketmq, empty, maxRecordsPerPartition="1")) == []
 
 
 def test_a_broker_that_does_not_answer_is_given_up_after_the_time_in_the_options(
@@ -105,7 +102,7 @@ def test_a_broker_that_does_not_answer_is_given_up_after_the_time_in_the_options
         chosen = options(rocketmq, topic, pullTimeoutMs="50", retryTimeoutMs="0")
         with pytest.raises(SourceUnreachable, match=r"did not answer PULL_MESSAGE within 0.05 s, given up"):
             read(client, chosen, [Range(Queue(topic, "broker-a", 0), 0, 1)])
-        sender = BatchSender(client, group="g", in_flight=1, timeout_ms=60, retry_timeout_ms=0)
+        sender = sender_to(client, timeout_ms=60, retry_timeout_ms=0)
         sender.send_one(topic, b"x", "", 0)
         with pytest.raises(SendError, match=r"did not answer SEND_MESSAGE_V2 within 0.06 s, given up"):
             sender.finish()
@@ -119,39 +116,33 @@ class LosesAReply(RangeReader):
 
 
 def test_messages_that_are_missing_from_a_reply_are_counted_also_when_that_is_tolerated(
-    rocketmq: RocketMQ, caplog: pytest.LogCaptureFixture
+    rocketmq: RocketMQ, client: BrokerClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    topic = rocketmq.topic("hole", queues=1)
-    for number in range(10):
-        rocketmq.send(topic, f"m{number}")
+    topic = filled(rocketmq, "hole", 10)
     wanted = Range(Queue(topic, "broker-a", 0), 0, 10)
-    with BrokerClient(rocketmq.namesrv_addr).closing() as client:
-        with pytest.raises(DataLossError, match=r"8 messages where offsets \[0, 10\) should have 10"):
-            offsets_of(LosesAReply(client, wanted, options(rocketmq, topic, pullBatchSize="2")))
-        tolerant = options(rocketmq, topic, pullBatchSize="2", failOnDataLoss="false")
-        reader = LosesAReply(client, wanted, tolerant)
-        with caplog.at_level(logging.WARNING, "pocketmq.pipeline"):
-            assert len(offsets_of(reader)) == 8
-        assert reader.lost == 2
-        assert "accepted, because failOnDataLoss is false" in caplog.text
+    with pytest.raises(DataLossError, match=r"8 messages where offsets \[0, 10\) should have 10"):
+        offsets_of(LosesAReply(client, wanted, options(rocketmq, topic, pullBatchSize="2")))
+    tolerant = options(rocketmq, topic, pullBatchSize="2", failOnDataLoss="false")
+    reader = LosesAReply(client, wanted, tolerant)
+    with caplog.at_level(logging.WARNING, "pocketmq.pipeline"):
+        assert len(offsets_of(reader)) == 8
+    assert reader.lost == 2
+    assert "accepted, because failOnDataLoss is false" in caplog.text
 
 
-def test_the_parts_of_a_range_are_not_held_in_memory(rocketmq: RocketMQ) -> None:
+def test_the_parts_of_a_range_are_not_held_in_memory(rocketmq: RocketMQ, client: BrokerClient) -> None:
     """A list of the parts of this range would need a terabyte."""
-    topic = rocketmq.topic("wide", queues=1)
-    for number in range(8):
-        rocketmq.send(topic, f"m{number}")
+    topic = filled(rocketmq, "wide", 8)
     wide = Range(Queue(topic, "broker-a", 0), 0, 10**12)
-    with BrokerClient(rocketmq.namesrv_addr).closing() as client:
-        chosen = options(rocketmq, topic, pullBatchSize="4", pullInFlight="2", decodeRows="4")
-        batches = RangeReader(client, wide, chosen).batches()
-        assert next(batches).column("queueOffset").to_pylist() == [0, 1, 2, 3]
-        batches.close()  # type: ignore[attr-defined]
+    chosen = options(rocketmq, topic, pullBatchSize="4", pullInFlight="2", decodeRows="4")
+    batches = RangeReader(client, wide, chosen).batches()
+    assert next(batches).column("queueOffset").to_pylist() == [0, 1, 2, 3]
+    batches.close()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("expression", ["*", "A"])
 def test_replies_of_later_parts_wait_while_too_many_bytes_are_ahead(
-    rocketmq: RocketMQ, monkeypatch: pytest.MonkeyPatch, expression: str
+    rocketmq: RocketMQ, client: BrokerClient, monkeypatch: pytest.MonkeyPatch, expression: str
 ) -> None:
     monkeypatch.setattr(range_reader, "BYTES_AHEAD", 1)
     monkeypatch.setattr(range_reader, "FILTERED_PART", 8)
@@ -169,7 +160,6 @@ def test_replies_of_later_parts_wait_while_too_many_bytes_are_ahead(
             most = max(most, sum(len(part.replies) for part in self._pulls))
             return await super()._pull(*asked)
 
-    with BrokerClient(rocketmq.namesrv_addr).closing() as client:
-        reader = Watched(client, Range(Queue(topic, "broker-a", 0), 0, 40), chosen)
-        assert offsets_of(reader) == list(range(40))
+    reader = Watched(client, Range(Queue(topic, "broker-a", 0), 0, 40), chosen)
+    assert offsets_of(reader) == list(range(40))
     assert most <= 8, "as many as are in flight, and one more for each part"

@@ -3,9 +3,6 @@
 import re
 
 import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.pipeline.errors import (
     DataLossError,
     OptionError,
@@ -28,33 +25,31 @@ from pipeline.brokers.reading import options, read
     ],
 )
 def test_an_offset_beyond_the_end_is_a_loss_or_skipped(
-    rocketmq: RocketMQ, option: str, usual: int, message: str, left: list[str]
+    rocketmq: RocketMQ, client: BrokerClient, option: str, usual: int, message: str, left: list[str]
 ) -> None:
     topic = rocketmq.topic(option, queues=2)
     for number in range(4):
         rocketmq.send(topic, f"m{number}", queue_id=number % 2)
     offsets = {option: f'{{"{topic}":{{"0":99,"1":{usual}}}}}'}
-    with BrokerClient(rocketmq.namesrv_addr).closing() as client:
-        with pytest.raises(DataLossError, match=rf"queue 0: 97 messages, {message}"):
-            read(client, options(rocketmq, topic, **offsets))
-        tolerant = options(rocketmq, topic, **offsets, failOnDataLoss="false")
-        assert read(client, tolerant) == left
+    with pytest.raises(DataLossError, match=rf"queue 0: 97 messages, {message}"):
+        read(client, options(rocketmq, topic, **offsets))
+    tolerant = options(rocketmq, topic, **offsets, failOnDataLoss="false")
+    assert read(client, tolerant) == left
 
 
 @pytest.mark.parametrize(("seconds", "is_new"), [(-3600, True), (30, True), (3600, False)])
 def test_a_queue_is_new_if_clocks_that_are_a_little_apart_allow_it(
-    rocketmq: RocketMQ, seconds: int, is_new: bool
+    rocketmq: RocketMQ, client: BrokerClient, seconds: int, is_new: bool
 ) -> None:
     """The position is of the driver's clock, the message of the broker's, which may be behind by half a minute."""
     topic = rocketmq.topic(f"new{seconds}", queues=1)
     rocketmq.send(topic, "m")
     (sent,) = rocketmq.messages(topic)
-    with BrokerClient(rocketmq.namesrv_addr).closing() as client:
-        planner = Planner(client, options(rocketmq, topic))
-        (queue,) = planner.queues()
-        position_ms = sent.store_timestamp + 1000 * seconds
-        assert planner.is_new_since(queue, QueueBounds(0, 1), position_ms) is is_new
-        assert not planner.is_new_since(queue, QueueBounds(0, 1), 0), "a position without a time"
+    planner = Planner(client, options(rocketmq, topic))
+    (queue,) = planner.queues()
+    position_ms = sent.store_timestamp + 1000 * seconds
+    assert planner.is_new_since(queue, QueueBounds(0, 1), position_ms) is is_new
+    assert not planner.is_new_since(queue, QueueBounds(0, 1), 0), "a position without a time"
 
 
 @pytest.mark.parametrize(

@@ -3,22 +3,19 @@
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 import pyarrow as pa
+import pytest
 from pocketmq.pipeline.errors import PipelineError
-from pocketmq.pipeline.spark.sink.sink_options import read_sink_options
-from pocketmq.pipeline.spark.sink.task_sender import TaskSender
 from pocketmq.pipeline.tables.brokers import batch_sender
-from pocketmq.pipeline.tables.brokers.batch_sender import BatchSender, HalfMessage, HalfMessages
+from pocketmq.pipeline.tables.brokers.batch_sender import HalfMessage, HalfMessages
 from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
+from pocketmq.pipeline.tables.brokers.range_reader import RangeReader
+from pocketmq.pipeline.tables.brokers.read_planner import Planner
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.testing import RocketMQCluster
 
-from pipeline.brokers.cluster_sends import options_of
-from pipeline.brokers.reading import read
+from pipeline.brokers.cluster_sends import send_rows, sender_to
+from pipeline.brokers.reading import options, read
 
 
 @pytest.fixture(scope="module")
@@ -27,26 +24,9 @@ def cluster() -> Iterator[RocketMQCluster]:
         yield cluster
 
 
-def sender_to(client: BrokerClient) -> BatchSender:
-    return BatchSender(client, group="g", in_flight=4, timeout_ms=5_000, retry_timeout_ms=5_000)
-
-
-def send(cluster: RocketMQCluster, topic: str, *batches: dict[str, Any]) -> None:
-    chosen = read_sink_options({"nameServer": cluster.namesrv_addr, "topic": topic, "batchRows": "2"})
-    with BrokerClient(cluster.namesrv_addr).closing() as client:
-        sender = sender_to(client)
-        task = TaskSender(sender, chosen, "w")
-        for batch in batches:
-            task.send(pa.RecordBatch.from_pydict(batch))
-        sender.finish()
-
-
 def stored(cluster: RocketMQCluster, topic: str) -> dict[tuple[str, int], list[str]]:
     with BrokerClient(cluster.namesrv_addr).closing() as client:
-        from pocketmq.pipeline.tables.brokers.range_reader import RangeReader
-        from pocketmq.pipeline.tables.brokers.read_planner import Planner
-
-        chosen = options_of(cluster, topic)
+        chosen = options(cluster, topic)
         return {
             (part.queue.broker_name, part.queue.queue_id): [
                 f"{body.decode()} {message_id}"
@@ -72,7 +52,7 @@ def test_rows_of_a_broker_s_queue_stay_there_in_order_over_all_batches_of_a_task
         }
         for first in range(0, 24, 4)
     ]
-    send(cluster, "ordered", *batches)
+    send_rows(cluster.namesrv_addr, *batches, topic="ordered", batchRows="2")
     assert stored(cluster, "ordered") == {
         (broker, queue): [f"m{first:02} id{first:02}" for first in range(offset, 24, 4)]
         for offset, (broker, queue) in enumerate([("b0", 0), ("b0", 1), ("b1", 0), ("b1", 1)])
@@ -92,7 +72,7 @@ def test_queues_of_brokers_that_the_target_does_not_have_keep_their_order_too(
             "queueId": pa.array([0, 0] if brokers else [0, 1], pa.int32()),
         }
         batches.append(batch | ({"brokerName": brokers} if brokers else {}))
-    send(cluster, topic, *batches)
+    send_rows(cluster.namesrv_addr, *batches, topic=topic, batchRows="2")
     found = [[text.split()[0] for text in texts] for texts in stored(cluster, topic).values()]
     assert sorted(found) == [[f"m{number:02}" for number in range(first, 12, 2)] for first in (0, 1)], (
         "two queues, each in order, in two queues"
@@ -112,7 +92,7 @@ def test_a_send_to_a_broker_that_no_longer_takes_the_topic_is_tried_again_by_a_f
         sender.send_one(topic, b"x", "", 0)
         sender.finish()
         assert rule.hit_count == 1
-        assert read(client, options_of(cluster, topic)) == ["x"]
+        assert read(client, options(cluster, topic)) == ["x"]
         cluster.faults.refuse(code="SEND_MESSAGE_V2", topic=topic, response=refusal, times=2)
         sender = sender_to(client)
         sender.send_one(topic, b"y", "", 0)

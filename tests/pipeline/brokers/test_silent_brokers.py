@@ -6,9 +6,6 @@ import time
 from collections.abc import Iterator
 
 import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.client.errors import NotReachable
 from pocketmq.pipeline.errors import SourceUnreachable
 from pocketmq.pipeline.jobs.answers.lag_rows import lags_of_brokers

@@ -4,9 +4,6 @@ import json
 from collections.abc import Iterator
 
 import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.pipeline.errors import OptionError
 from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient, shared_client
 from pocketmq.pipeline.tables.brokers.read_planner import Planner
@@ -84,20 +81,15 @@ def test_only_assigned_queues_are_read(hours: RocketMQ) -> None:
             read(client, read_source_options(unknown, is_stream=False))
 
 
-def test_topics_are_read_by_name_and_by_pattern(rocketmq: RocketMQ) -> None:
+def test_topics_are_read_by_name_and_by_pattern(rocketmq: RocketMQ, client: BrokerClient) -> None:
     names = [rocketmq.topic(name, queues=1) for name in ("order-eu", "order-us", "bill-eu")]
     for name in names:
         rocketmq.send(name, name)
-    with BrokerClient(rocketmq.namesrv_addr).closing() as client:
-        assert sorted(read(client, options(rocketmq, f"{names[2]}, {names[0]}"))) == sorted(
-            [names[0], names[2]]
-        )
-        chosen = {"nameServer": rocketmq.namesrv_addr, "subscribePattern": ".*-eu"}
-        assert sorted(read(client, read_source_options(chosen, is_stream=False))) == sorted(
-            [names[0], names[2]]
-        )
-        whole = {**chosen, "subscribePattern": "-eu"}
-        assert Planner(client, read_source_options(whole, is_stream=False)).batch() == []
+    assert sorted(read(client, options(rocketmq, f"{names[2]}, {names[0]}"))) == sorted([names[0], names[2]])
+    chosen = {"nameServer": rocketmq.namesrv_addr, "subscribePattern": ".*-eu"}
+    assert sorted(read(client, read_source_options(chosen, is_stream=False))) == sorted([names[0], names[2]])
+    whole = {**chosen, "subscribePattern": "-eu"}
+    assert Planner(client, read_source_options(whole, is_stream=False)).batch() == []
 
 
 def test_the_tasks_of_a_process_share_one_connection_to_each_broker(rocketmq: RocketMQ) -> None:

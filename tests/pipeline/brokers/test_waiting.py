@@ -8,9 +8,6 @@ import time
 from collections.abc import Iterator
 
 import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.client.access import NO_ACCESS_KEYS
 from pocketmq.pipeline.errors import SourceUnreachable, TopicMissing
 from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient

@@ -3,10 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 
 def test_requests_have_their_official_names_in_a_process_that_imports_nothing_else() -> None:
     program = (

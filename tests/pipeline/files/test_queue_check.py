@@ -1,16 +1,11 @@
 """Records and units are compared both ways: each planted fault is found, and nothing in a sound or live store."""
 
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.pipeline.tables.files.aggregates import scan_runs
 from pocketmq.pipeline.tables.files.consume_queues import known_log_end, queue_splits
 from pocketmq.pipeline.tables.files.queue_check import check_units
@@ -24,7 +19,14 @@ from pocketmq.pipeline.tables.files.run_statuses import (
 )
 from pocketmq.pipeline.tables.files.scan import ScanOptions
 
-from pipeline.files.random_stores import Message, units_of, whole_log, write_log, write_queues
+from pipeline.store_files import (
+    Message,
+    units_of,
+    whole_log,
+    write_log,
+    write_queues,
+    write_topics,
+)
 
 OPTIONS = ScanOptions(on_corrupt="report", decode_rows=7)
 SOUND = [Message(topic, queue_id, offset) for offset in range(12) for topic in "AB" for queue_id in range(2)]
@@ -86,12 +88,6 @@ def test_a_wrong_unit_is_found_from_both_sides(one: Message, other: Message, fau
         assert told == {status: sorted(rows) for status, rows in expected.items() if rows}
 
 
-def write_topics(root: Path, *topics: str) -> None:
-    (root / "config").mkdir(exist_ok=True)
-    table = {"topicConfigTable": {topic: {} for topic in topics}}
-    (root / "config" / "topics.json").write_text(json.dumps(table))
-
-
 def _places(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """One place for each offset of the rows."""
     return [
@@ -122,7 +118,7 @@ def test_units_of_deleted_log_files_are_no_finding(tmp_path: Path) -> None:
 def test_records_of_a_deleted_topic_are_counted_on_their_own(tmp_path: Path) -> None:
     units = units_of(write_log(tmp_path, SOUND))
     write_queues(tmp_path, {queue: of_queue for queue, of_queue in units.items() if queue[0] == "A"})
-    write_topics(tmp_path, "A")
+    write_topics(tmp_path, ["A"])
     found = findings(tmp_path)
     assert found.keys() == {DELETED_TOPIC}
     assert {row[0] for row in found[DELETED_TOPIC]} == {"B"}
@@ -133,7 +129,7 @@ def test_a_known_topic_without_its_queues_is_a_finding(tmp_path: Path) -> None:
     units = units_of(write_log(tmp_path, SOUND))
     write_queues(tmp_path, {queue: of_queue for queue, of_queue in units.items() if queue[0] == "A"})
     assert findings(tmp_path).keys() == {NO_UNIT}, "no table says that the topic was deleted"
-    write_topics(tmp_path, "B")
+    write_topics(tmp_path, ["B"])
     assert findings(tmp_path).keys() == {NO_UNIT}
 
 
@@ -142,7 +138,7 @@ def test_a_lost_queue_is_a_finding_wherever_its_records_are(tmp_path: Path) -> N
     messages = [Message("A", queue_id, offset) for queue_id in range(3) for offset in range(6)]
     units = units_of(write_log(tmp_path, messages))
     write_queues(tmp_path, {queue: of_queue for queue, of_queue in units.items() if queue[1] != 0})
-    write_topics(tmp_path, "A")
+    write_topics(tmp_path, ["A"])
     assert findings(tmp_path) == {NO_QUEUE: [("A", 0, 0, 5)]}
 
 
@@ -181,7 +177,7 @@ def test_a_damaged_topic_or_offset_leads_to_no_file_outside_the_store(tmp_path: 
     ]
     written = write_log(tmp_path, messages)
     write_queues(tmp_path, units_of(written[2:3]))
-    write_topics(tmp_path, "A")
+    write_topics(tmp_path, ["A"])
     found = findings(tmp_path, known_end=1 << 40)
     assert found == {
         DELETED_TOPIC: [("../../etc", 0, 0, 0), ("A", 0, 1 << 60, 1 << 60)],

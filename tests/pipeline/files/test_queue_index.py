@@ -8,9 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.pipeline.tables import open_store
 from pocketmq.pipeline.tables.files import queue_index
 from pocketmq.pipeline.tables.files.consume_queues import known_log_end, queue_splits
@@ -18,7 +15,7 @@ from pocketmq.pipeline.tables.files.log_files import log_files
 from pocketmq.pipeline.tables.files.queue_index import find_by_queues, find_uncovered
 from pocketmq.protocol.message.record import BLANK_MAGIC
 
-from pipeline.files.random_stores import Message, units_of, write_log, write_queues
+from pipeline.store_files import Message, overwrite, units_of, write_log, write_queues
 
 TOPICS = ("Bills", "Orders", "Prices")
 
@@ -128,10 +125,7 @@ def test_units_of_light_queues_cover_nothing(tmp_path: Path) -> None:
 def test_damage_in_what_no_unit_covers_needs_a_scan(tmp_path: Path) -> None:
     written = small_store(tmp_path)
     write_queues(tmp_path, units_of([*written[:5], *written[6:]]))
-    path = tmp_path / "commitlog" / f"{0:020}"
-    raw = bytearray(path.read_bytes())
-    raw[written[5].position + 4] ^= 1
-    path.write_bytes(raw)
+    overwrite(tmp_path / "commitlog" / f"{0:020}", written[5].position + 4)
     assert find_uncovered(*of_store(tmp_path), written[-1].position) is None
 
 

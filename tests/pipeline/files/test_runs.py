@@ -8,15 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.pipeline.tables.files import runs as runs_file
 from pocketmq.pipeline.tables.files.aggregates import scan_runs
 from pocketmq.pipeline.tables.files.log_files import LogSplit
 from pocketmq.pipeline.tables.files.scan import ScanOptions
 
-from pipeline.files.random_stores import Message, only_file, whole_log, write_log
+from pipeline.store_files import Message, only_file, overwrite, whole_log, write_log
 
 MESSAGES = st.lists(
     st.builds(Message, st.sampled_from(["T", "Other"]), st.integers(-1, 2), st.integers(0, 9)),
@@ -117,17 +114,15 @@ def test_damage_is_a_row_of_its_own_and_the_rest_are_runs(
     """Every record is in a run, or at a reported position, or lost between two reported positions."""
     with tempfile.TemporaryDirectory() as folder:
         written = write_log(Path(folder), messages)
-        path = Path(only_file(Path(folder)).path)
-        raw = bytearray(path.read_bytes())
-        raw[place % len(raw)] = byte
-        path.write_bytes(raw)
+        file = only_file(Path(folder))
+        overwrite(Path(file.path), place % file.size, bytes([byte]))
         found = rows([whole_log(Path(folder))])
     read = sum(row["records"] for row in found if row["status"] == "ok")
     damage = [row for row in found if row["status"] != "ok"]
     assert len(written) - 1 <= read <= len(written)
     if read < len(written):
         assert damage
-    assert all(row["file"] == str(path) and row["firstPosition"] >= 0 for row in damage)
+    assert all(row["file"] == file.path and row["firstPosition"] >= 0 for row in damage)
 
 
 def test_the_times_of_a_run_are_its_earliest_and_latest(tmp_path: Path) -> None:

@@ -4,19 +4,16 @@ import collections
 import tempfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
-import pyarrow as pa
 from pocketmq.pipeline.tables.files import aggregates
 from pocketmq.pipeline.tables.files.aggregates import GROUPS, scan_statistics
 from pocketmq.pipeline.tables.files.scan import ScanOptions
 
-from pipeline.files.random_stores import Message, whole_log, write_log
 from pipeline.files.test_runs import MESSAGES
+from pipeline.store_files import Message, whole_log, write_log
 
 
 @settings(max_examples=40)

@@ -9,6 +9,11 @@ import pytest
 from pipeline.tables.stores import write_store
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _duckdb() -> None:
+    pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
+
+
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_store(tmp_path_factory.mktemp("jobs") / "store")
@@ -16,7 +21,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def engine() -> Iterator[Any]:
-    pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
     from pocketmq.pipeline.jobs.sql.duckdb_engine import DuckEngine
 
     with DuckEngine() as engine:

@@ -4,10 +4,6 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
-
 from pocketmq.client.connections.connection import Connection
 from pocketmq.pipeline.jobs.behaviour import job
 from pocketmq.pipeline.tables import open_topic

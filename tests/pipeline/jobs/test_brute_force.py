@@ -5,10 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
-
 from pocketmq.pipeline.jobs.answers import audit, duplicates, find, latest, sql, stats
 from pocketmq.pipeline.jobs.sql.message_input import MessageInput
 

@@ -5,17 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
-
 from pocketmq.client import Producer
 from pocketmq.pipeline.jobs.answers import compare, find, latest
 from pocketmq.pipeline.jobs.sql.message_input import MessageInput
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from pipeline.jobs.reports import rows
-from pipeline.moving.mirrors import make, mirror_of, run
+from pipeline.moving.mirrors import mirror_of, run
+from pipeline.topics import make
 
 
 @pytest.fixture(scope="module")

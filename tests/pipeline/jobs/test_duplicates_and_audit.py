@@ -6,20 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
-
-from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.pipeline.jobs.answers import audit, duplicates
 from pocketmq.pipeline.jobs.report.report import findings_line
 from pocketmq.pipeline.jobs.sql.message_input import MessageInput
-from pocketmq.protocol.message.record import Record, encode_record
+from pocketmq.protocol.message.record import Record
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-from pipeline.files.random_stores import Message, units_of, write_log, write_queues
+from pipeline.commands import run
 from pipeline.jobs.reports import rows
+from pipeline.store_files import Message, overwrite, units_of, write_log, write_queues, write_records
 from pipeline.tables.stores import BEGIN_MS
 from spark.planted_store import BAD_BODY, DOUBLE, MISSING, TOPIC
 from spark.planted_store import write_store as write_planted_store
@@ -76,16 +71,15 @@ def test_copies_in_another_topic_are_no_duplicates(engine: Any, tmp_path: Path, 
 
 def write_copies(root: Path, messages: list[tuple[str, str]]) -> Path:
     """A log of messages with one id and key: (topic, topic of origin of a retry)."""
-    log = bytearray()
+    records = []
     for number, (topic, origin) in enumerate(messages):
         properties = f"KEYS\x01k\x02UNIQ_KEY\x01{7:032X}\x02" + (
             f"RETRY_TOPIC\x01{origin}\x02" if origin else ""
         )
-        log += encode_record(
-            Record(topic, 0, number, len(log), b"x", properties.encode(), store_timestamp=BEGIN_MS + number)
+        records.append(
+            Record(topic, 0, number, 0, b"x", properties.encode(), store_timestamp=BEGIN_MS + number)
         )
-    (root / "commitlog").mkdir()
-    (root / "commitlog" / f"{0:020}").write_bytes(log)
+    write_records(root, records)
     return root
 
 
@@ -140,18 +134,16 @@ def test_the_audit_names_repeated_offsets_and_disorder(engine: Any, tmp_path: Pa
 
 def test_an_audit_counts_the_findings_that_it_does_not_list(engine: Any, store: Path, tmp_path: Path) -> None:
     shutil.copytree(store, tmp_path / "store")
+    (file,) = (tmp_path / "store" / "consumequeue" / "Orders" / "1").iterdir()
     for unit in range(30):
-        (file,) = (tmp_path / "store" / "consumequeue" / "Orders" / "1").iterdir()
-        raw = bytearray(file.read_bytes())
-        raw[unit * 40 + 11] ^= 1  # its size
-        file.write_bytes(raw)
+        overwrite(file, unit * 40 + 11)  # its size
     report = audit.build(engine, str(tmp_path / "store"))
     assert len(report.findings or []) == audit.SHOWN
     assert audit.SHOWN + report.hidden_findings == len(rows(report, "index")) >= 30
 
 
 def test_the_audit_of_a_sound_store_finds_nothing(store: Path) -> None:
-    ran = CliRunner().invoke(pipeline, ["audit", "--store", str(store)])
+    ran = run("audit", "--store", str(store))
     assert ran.exit_code == 0, ran.output
     assert "Nothing found." in ran.output
 

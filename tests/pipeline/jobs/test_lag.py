@@ -2,28 +2,16 @@
 
 from pathlib import Path
 
-import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.client.access import Access
 from pocketmq.pipeline.jobs.answers import lag
-from pocketmq.pipeline.jobs.moving.mirror import Mirror
 from pocketmq.pipeline.jobs.sql.message_input import MessageInput
-from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from pipeline.jobs.reports import rows
-from pipeline.moving.mirrors import run
+from pipeline.moving.mirrors import mirror_of, run
 from pipeline.tables.stores import BEGIN_MS, STEP_MS
+from pipeline.topics import commit, filled
 from reader_account import only_reader
-
-
-def commit(rocketmq: RocketMQ, topic: str, group: str, offsets: dict[int, int]) -> None:
-    for queue_id, offset in offsets.items():
-        rocketmq.server.request(
-            UpdateConsumerOffset(consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset)
-        )
 
 
 def test_lag_of_a_store_is_in_messages_and_in_time(store: Path) -> None:
@@ -53,9 +41,8 @@ def test_lag_of_other_groups_and_topics_is_left_out(store: Path) -> None:
 
 
 def test_lag_of_a_broker_is_of_all_groups_that_have_offsets(rocketmq: RocketMQ) -> None:
-    topic, group, idle = rocketmq.topic("behind", queues=2), rocketmq.group("billing"), rocketmq.group("idle")
-    for number in range(10):
-        rocketmq.send(topic, f"m{number}", queue_id=number % 2)
+    topic = filled(rocketmq, "behind", 10, queues=2)
+    group, idle = rocketmq.group("billing"), rocketmq.group("idle")
     commit(rocketmq, topic, group, {0: 2, 1: 5})
     for names in (None, group):
         found = rows(lag.build(MessageInput(namesrv_addr=rocketmq.namesrv_addr), groups=names), "queues")
@@ -73,9 +60,7 @@ def test_lag_of_a_broker_is_of_all_groups_that_have_offsets(rocketmq: RocketMQ) 
 def test_lag_of_named_groups_and_topics_needs_the_right_to_read_only(tmp_path: Path) -> None:
     with EmbeddedServer(store=tmp_path / "store") as server:
         rocketmq = RocketMQ(server)
-        topic, group = rocketmq.topic("behind", queues=2), rocketmq.group("billing")
-        for number in range(10):
-            rocketmq.send(topic, f"m{number}", queue_id=number % 2)
+        topic, group = filled(rocketmq, "behind", 10, queues=2), rocketmq.group("billing")
         commit(rocketmq, topic, group, {0: 2, 1: 5})
     with EmbeddedServer(only_reader(tmp_path), store=tmp_path / "store") as server:
         access = Access(access_key="reader1", secret_key="12345678", uses_tls=True)
@@ -93,20 +78,12 @@ def test_brokers_are_asked_at_the_addresses_of_the_map() -> None:
         port = hidden.broker_addr.rpartition(":")[2]
         access = Access(address_map=f"192.0.2.1:{port}=127.0.0.1:{port}")
         behind, here = RocketMQ(hidden), RocketMQ(source)
-        topic, group = behind.topic("hidden", queues=1), behind.group("far")
-        behind.send(topic, "m", queue_id=0)
+        topic, group = filled(behind, "hidden", 1), behind.group("far")
         commit(behind, topic, group, {0: 0})
         report = lag.build(MessageInput(namesrv_addr=hidden.namesrv_addr, access=access), groups=group)
         (row,) = rows(report, "queues")
         assert (row["lag"], row["waitingSeconds"] is not None) == (1, True)
-        copied = here.topic("copied", queues=1)
-        here.send(copied, "m", queue_id=0)
-        mirror = Mirror(
-            namesrv_addr=source.namesrv_addr,
-            target_namesrv_addr=hidden.namesrv_addr,
-            topics=copied,
-            is_once=True,
-            target_access=access,
-        )
+        copied = filled(here, "copied", 1)
+        mirror = mirror_of(here, behind, copied, target_access=access)
         assert run(mirror).lead.startswith("1 messages copied")
-        assert [message.text for message in behind.messages(copied)] == ["m"]
+        assert [message.text for message in behind.messages(copied)] == ["m0"]

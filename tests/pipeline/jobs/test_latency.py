@@ -8,17 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
-
-pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
-
-from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.client import LocalTransactionState, Message, TransactionProducer
 from pocketmq.pipeline.jobs.behaviour import latency
 from pocketmq.pipeline.jobs.sql.message_input import MessageInput
 from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
+from pipeline.commands import run
 from pipeline.jobs.reports import rows
 
 
@@ -90,10 +86,10 @@ async def send_mixed(rocketmq: RocketMQ, topic: str) -> None:
 
 
 def test_the_command_takes_journals_alone(journal: Path) -> None:
-    ran = CliRunner().invoke(pipeline, ["latency", "--journal", str(journal)])
+    ran = run("latency", "--journal", str(journal))
     assert ran.exit_code == 0, ran.output
     assert "Latency by group" in ran.output
-    mixed = CliRunner().invoke(pipeline, ["latency", "--journal", str(journal), "--store", "s"])
+    mixed = run("latency", "--journal", str(journal), "--store", "s")
     assert (mixed.exit_code, mixed.output) == (
         2,
         "pocketmq: --journal: name no store and no broker with it\n",

@@ -1,23 +1,17 @@
 """The last message of each key, and two sides compared."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
-from click.testing import CliRunner
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
-
-from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.pipeline.jobs.answers import compare, latest
 from pocketmq.pipeline.jobs.sql.message_input import MessageInput
-from pocketmq.protocol.message.record import Record, encode_record
+from pocketmq.protocol.message.record import Record
 from pocketmq.testing import RocketMQ
 
+from pipeline.commands import run
 from pipeline.jobs.reports import rows
+from pipeline.store_files import overwrite, write_records
 from pipeline.tables.stores import COUNT, message, write_store
 
 
@@ -53,11 +47,7 @@ def test_a_copy_counts_in_the_minute_of_its_message(engine: Any, tmp_path: Path)
     copies = [msgspec.structs.replace(one, born_timestamp=9 * minute) for one in original]
     sides = []
     for name, records in (("left", original), ("right", copies)):
-        (tmp_path / name / "commitlog").mkdir(parents=True)
-        log = b""
-        for one in records:
-            log += encode_record(msgspec.structs.replace(one, position=len(log)))
-        (tmp_path / name / "commitlog" / f"{0:020}").write_bytes(log)
+        write_records(tmp_path / name, records)
         sides.append(MessageInput(store=str(tmp_path / name)))
     found = rows(compare.build(engine, *sides, has_minutes=True), "minutes")
     counts = {row["minute"].minute: (row["leftMessages"], row["rightMessages"]) for row in found}
@@ -70,10 +60,7 @@ def text(message_id: str) -> bytes:
 
 def test_missing_and_different_messages_are_named(engine: Any, store: Path, tmp_path: Path) -> None:
     shorter = write_store(tmp_path / "shorter", count=COUNT - 3)
-    changed = shorter / "commitlog" / f"{0:020}"
-    raw = bytearray(changed.read_bytes())
-    raw[raw.index(b'{"n": 7}') + 5] ^= 1  # its body, and not its CRC
-    changed.write_bytes(raw)
+    overwrite(shorter / "commitlog" / f"{0:020}", b'{"n": 7}', b'{"n": 6}')  # and not its CRC
     left, right = MessageInput(store=str(store)), MessageInput(store=str(shorter))
     report = compare.build(engine, left, right)
     missing = rows(report, "missing")
@@ -91,16 +78,11 @@ def test_a_store_and_its_broker_are_compared_by_a_command(
 ) -> None:
     topic = rocketmq.topic("copied", queues=1)
     rocketmq.send(topic, "m1")
-    same = CliRunner().invoke(
-        pipeline, ["compare", rocketmq.namesrv_addr, rocketmq.namesrv_addr, "--topics", topic]
-    )
+    same = run("compare", rocketmq.namesrv_addr, rocketmq.namesrv_addr, "--topics", topic)
     assert same.exit_code == 0, same.output
-    ran = CliRunner().invoke(pipeline, ["compare", str(store), rocketmq.namesrv_addr, "--topics", topic])
+    ran = run("compare", str(store), rocketmq.namesrv_addr, "--topics", topic)
     assert ran.exit_code == 1, ran.output
     assert "1 message missing in" in ran.output
-    wrong = CliRunner().invoke(
-        pipeline, ["compare", f"{tmp_path}/no", rocketmq.namesrv_addr, "--topics", topic]
-    )
+    wrong = run("compare", f"{tmp_path}/no", rocketmq.namesrv_addr, "--topics", topic)
     assert wrong.exit_code == 2
     assert wrong.output.startswith("pocketmq: LEFT: ")
-    shutil.rmtree(tmp_path)

@@ -1,36 +1,19 @@
 """Jobs read a store behind a URL as they read its folder, on DuckDB; a job that cannot says so in one line."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
-
-pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
-
-from pocketmq.cli.pipeline.command import pipeline
+from click.testing import Result
 from pocketmq.pipeline.jobs.answers.compare import input_of
 from pocketmq.pipeline.tables import open_store
 from pocketmq.pipeline.tables.files.store_topics import missing_topics
 
-Run = Callable[..., Any]
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    def run_job(*words: str) -> Any:
-        file = tmp_path / "tables.json"
-        ran = CliRunner().invoke(pipeline, [*words, "--quiet", "--json-file", str(file)])
-        assert ran.exit_code == int(words[0] == "find"), ran.output
-        return json.loads(file.read_text())
-
-    return run_job
+from pipeline.commands import run, tables
 
 
 def refused(*words: str) -> Result:
-    ran = CliRunner().invoke(pipeline, list(words))
+    ran = run(*words)
     assert ran.exit_code == 2, ran.output
     return ran
 
@@ -50,25 +33,23 @@ def refused(*words: str) -> Result:
         ["sql", "select * from consumer_offsets order by all"],
     ],
 )
-def test_a_job_has_the_rows_of_the_folder(run: Run, store: Path, words: list[str]) -> None:
-    def shown(found: dict[str, Any]) -> str:
-        return json.dumps(found, sort_keys=True)
-
-    url = f"file://{store}"
-    assert shown(run(*words, "--store", url)) == shown(run(*words, "--store", str(store))).replace(
-        f'"{store}', f'"{url}'
+def test_a_job_has_the_rows_of_the_folder(store: Path, tmp_path: Path, words: list[str]) -> None:
+    of_folder, of_url = (
+        json.dumps(tables(tmp_path, *words, "--store", f"{scheme}{store}"), sort_keys=True)
+        for scheme in ("", "file://")
     )
+    assert of_url == of_folder.replace(f'"{store}', f'"file://{store}')
 
 
 def test_an_audit_leaves_out_the_consume_queues_and_says_so(store: Path) -> None:
-    ran = CliRunner().invoke(pipeline, ["audit", "--store", f"file://{store}"])
+    ran = run("audit", "--store", f"file://{store}")
     assert ran.exit_code == 0, ran.output
     assert ran.stderr.startswith("pocketmq: Consume queues behind a URL are not compared with the log;")
     assert "not compared" in ran.stdout
 
 
 def test_a_folder_and_its_url_are_alike(store: Path) -> None:
-    ran = CliRunner().invoke(pipeline, ["compare", str(store), f"file://{store}?scheme=x=y"])
+    ran = run("compare", str(store), f"file://{store}?scheme=x=y")
     assert ran.exit_code == 0, ran.output
 
 

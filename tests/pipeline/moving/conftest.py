@@ -1,4 +1,4 @@
-"""Where mirrors of tests copy to; what they keep on this machine is theirs."""
+"""Where mirrors of tests copy to; what they keep on this machine is theirs, and they ask again soon."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,5 +15,6 @@ def target() -> Iterator[RocketMQ]:
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _quick_mirrors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("pocketmq.pipeline.jobs.moving.mirror.PAUSE_SECONDS", 0.01)

@@ -1,22 +1,22 @@
 """Runs of the job `dlq` for tests."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-from click.testing import CliRunner, Result
-from pocketmq.cli.pipeline.command import pipeline
+import pytest
+from click.testing import Result
+
+from pipeline import commands
+
+pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
 DEAD = "%DLQ%billing"
 
 
 def run(rocketmq: Any, *words: str) -> Result:
-    return CliRunner().invoke(pipeline, ["dlq", "-n", rocketmq.namesrv_addr, *words])
+    return commands.run("dlq", "-n", rocketmq.namesrv_addr, *words)
 
 
 def tables(rocketmq: Any, tmp_path: Path, *words: str) -> Any:
     """What it wrote as JSON."""
-    file = tmp_path / "dlq.json"
-    ran = run(rocketmq, *words, "--quiet", "--json-file", str(file))
-    assert ran.exit_code in (0, 1), ran.output
-    return json.loads(file.read_text())
+    return commands.tables(tmp_path, "dlq", "-n", rocketmq.namesrv_addr, *words)

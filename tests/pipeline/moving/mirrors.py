@@ -6,13 +6,16 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
+from click.testing import Result
 from pocketmq.pipeline.jobs.moving.mirror import Mirror, build
 from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
-from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
+from pocketmq.pipeline.tables.planning.positions import Queue
 from pocketmq.testing import RocketMQCluster
 
-from pipeline.brokers.cluster_sends import options_of
-from pipeline.brokers.reading import read
+from pipeline import commands
+from pipeline.brokers.reading import options, read
+
+GROUP = "pocketmq-mirror-default"
 
 
 def mirror_of(source: Any, target: Any, topic: str, **options: Any) -> Mirror:
@@ -32,6 +35,12 @@ def run(mirror: Mirror) -> Any:
     return build(mirror, threading.Event())
 
 
+def run_command(source: Any, target: Any, topic: str, *more: str) -> Result:
+    """The same as a command."""
+    words = ("-n", source.namesrv_addr, "--to-namesrv", target.namesrv_addr, "--topics", topic, "--once")
+    return commands.run("mirror", *words, *more)
+
+
 @contextmanager
 def running(mirror: Mirror) -> Iterator[list[Any]]:
     """A mirror that goes on until the `with` ends; its report is in the list then."""
@@ -46,17 +55,29 @@ def running(mirror: Mirror) -> Iterator[list[Any]]:
         thread.join(20)
 
 
+@contextmanager
+def two_clusters(*, brokers: int = 1, queues: int = 1) -> Iterator[tuple[RocketMQCluster, RocketMQCluster]]:
+    """Source and target with topic T."""
+    with RocketMQCluster(brokers=brokers) as source, RocketMQCluster(brokers=brokers) as target:
+        for cluster in (source, target):
+            cluster.grow("T", queues=queues)
+        yield source, target
+
+
 def copies(target: RocketMQCluster) -> list[str]:
     """The bodies in topic T of a cluster, queue by queue."""
     with BrokerClient(target.namesrv_addr).closing() as client:
-        return read(client, options_of(target, "T"))
+        return read(client, options(target, "T"))
 
 
-def make(server: Any, topic: str, *, readable: int = 1, writable: int = 1, perm: int = 6) -> None:
-    """A topic with other numbers of queues, or another name, than `topic` makes."""
-    server.server.request(
-        UpdateAndCreateTopic(
-            topic=topic, default_topic="TBW102", read_queue_nums=readable, write_queue_nums=writable, perm=perm,
-            topic_filter_type="SINGLE_TAG",
-        )
-    )  # fmt: skip
+def texts(server: Any, topic: str, queue_id: int | None = None) -> list[str]:
+    """The messages of a topic of a server, or of one of its queues."""
+    return [one.text for one in server.messages(topic) if queue_id in (None, one.queue_id)]
+
+
+def end_of(cluster: RocketMQCluster, queue: Queue) -> int:
+    """One past the last message of a queue; -1 while its broker is away."""
+    broker = cluster.broker(queue.broker_name)
+    if not broker.is_running:
+        return -1
+    return cluster.call(lambda: broker.broker.store.max_offset(queue.topic, queue.queue_id))

@@ -5,18 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
-
-from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.client import MessageExt
-from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
+from pipeline import commands
 from pipeline.moving.dlq_runs import DEAD, run, tables
-from pipeline.moving.mirrors import make
+from pipeline.topics import bodies, give_back, make
 from testing_acts import consuming
 from waiting import until
 
@@ -57,12 +51,7 @@ def test_dead_letters_are_counted_and_nothing_is_sent(rocketmq: RocketMQ, tmp_pa
 def test_attempts_and_age_of_a_message_that_its_group_gave_up_on(rocketmq: RocketMQ, tmp_path: Path) -> None:
     rocketmq.send("Orders", "hopeless", tags="C")
     (message,) = rocketmq.messages("Orders")
-    rocketmq.server.request(
-        ConsumerSendMsgBack(
-            offset=message.position, group="billing", delay_level=-1, origin_msg_id=message.message_id,
-            origin_topic="Orders", max_reconsume_times=16,
-        )
-    )  # fmt: skip
+    give_back(rocketmq, message, "billing")
     (found,) = [row for row in tables(rocketmq, tmp_path)["groups"] if row["tags"] == "C"]
     assert (found["originTopic"], found["messages"], found["state"]) == ("Orders", 1, "dead")
     assert (found["leastAttempts"], found["mostAttempts"]) == (1, 1)
@@ -76,7 +65,7 @@ def test_dead_letters_go_back_to_their_topic_once(rocketmq: RocketMQ, tmp_path: 
         {"deadIn": DEAD, "target": "Orders", "what": "sent", "messages": 5}
     ]
     copies = rocketmq.messages("Orders")
-    assert sorted(one.text for one in copies) == [f"m{number}" for number in range(5)]
+    assert sorted(one.text for one in copies) == bodies(5)
     assert {one.text: one.message_id for one in copies} == ids
     (copy,) = [one for one in copies if one.text == "m3"]
     assert (copy.tags, copy.keys) == ("B", ["k3"])
@@ -146,7 +135,7 @@ def test_a_message_sent_back_is_consumed_once(rocketmq: RocketMQ, tmp_path: Path
         return [one for one in seen if one.body != b"the end"]
 
     seen = asyncio.run(consume())
-    assert sorted(one.body.decode() for one in seen) == [f"m{number}" for number in range(5)]
+    assert sorted(one.body.decode() for one in seen) == bodies(5)
     assert {one.topic for one in seen} == {"Orders"}
 
 
@@ -169,7 +158,7 @@ def test_a_misspelt_group_is_answered_with_the_one_that_was_meant(rocketmq: Rock
 
 def test_mistakes_are_named(rocketmq: RocketMQ, tmp_path: Path) -> None:
     (tmp_path / "commitlog").mkdir()
-    ran = CliRunner().invoke(pipeline, ["dlq", "--store", str(tmp_path), "--send-back", "origin"])
+    ran = commands.run("dlq", "--store", str(tmp_path), "--send-back", "origin")
     assert (ran.exit_code, ran.output) == (2, "pocketmq: --send-back needs --namesrv: a store is only read\n")
     assert "--dry-run and --again are for --send-back" in run(rocketmq, "--dry-run").output
     assert "--topics: dead letters are chosen by" in run(rocketmq, "--topics", "T").output

@@ -5,10 +5,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
-
 from pocketmq.pipeline.jobs.moving.dead_letters import group_of, origin_of
 from pocketmq.testing import RocketMQ
 

@@ -5,21 +5,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
-
 from pocketmq.client import AdminClient
-from pocketmq.pipeline.tables.brokers.batch_sender import BatchSender
 from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.tables.planning.positions import Queue
 from pocketmq.protocol.message.properties import encode_properties_text
-from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 from pocketmq.testing import EmbeddedServer, RocketMQ, RocketMQCluster
 
-from pipeline.brokers.cluster_sends import options_of
-from pipeline.brokers.reading import read
+from pipeline.brokers.cluster_sends import sender_to
+from pipeline.brokers.reading import options, read
 from pipeline.moving.dlq_runs import DEAD, run, tables
+from pipeline.topics import bodies, give_back
 
 
 @pytest.fixture
@@ -32,18 +27,9 @@ def rocketmq() -> Iterator[RocketMQ]:
             rocketmq.topic(topic, queues=2)
             for number in range(count):
                 rocketmq.send(topic, f"{topic} {number}", tags="A")
-            give_up(rocketmq, topic)
+            for message in rocketmq.messages(topic):
+                give_back(rocketmq, message, "billing")
         yield rocketmq
-
-
-def give_up(rocketmq: RocketMQ, topic: str) -> None:
-    for message in rocketmq.messages(topic):
-        rocketmq.server.request(
-            ConsumerSendMsgBack(
-                offset=message.position, group="billing", delay_level=-1, origin_msg_id=message.message_id,
-                origin_topic=topic, max_reconsume_times=16,
-            )
-        )  # fmt: skip
 
 
 def test_a_dry_run_sends_only_questions(rocketmq: RocketMQ) -> None:
@@ -105,7 +91,7 @@ def test_dead_letters_of_several_brokers_are_sent_back_once(tmp_path: Path) -> N
         for topic in ("Orders", DEAD):
             cluster.grow(topic, queues=1)
         with BrokerClient(cluster.namesrv_addr).closing() as client:
-            sender = BatchSender(client, group="g", in_flight=1, timeout_ms=5_000, retry_timeout_ms=5_000)
+            sender = sender_to(client, in_flight=1)
             for number in range(6):
                 text = encode_properties_text({"RETRY_TOPIC": "Orders", "UNIQ_KEY": f"id{number}"})
                 queue = Queue(DEAD, f"b{number % 2}", 0)
@@ -115,4 +101,4 @@ def test_dead_letters_of_several_brokers_are_sent_back_once(tmp_path: Path) -> N
             assert [(row["originTopic"], row["messages"]) for row in found["groups"]] == [("Orders", 6)]
             assert found["sent"][0]["messages"] == 6
             assert tables(cluster, tmp_path, "--send-back", "origin")["sent"] == []
-            assert sorted(read(client, options_of(cluster, "Orders"))) == [f"m{n}" for n in range(6)]
+            assert sorted(read(client, options(cluster, "Orders"))) == bodies(6)

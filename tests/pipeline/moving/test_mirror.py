@@ -8,24 +8,18 @@ from typing import Any
 
 import msgspec
 import pytest
-from click.testing import CliRunner
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
-from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.pipeline.errors import OptionError, PipelineError
 from pocketmq.pipeline.jobs.moving import mirroring
 from pocketmq.pipeline.jobs.moving.mirror import Mirror
 from pocketmq.pipeline.jobs.moving.mirror_positions import MirrorPositions
-from pocketmq.pipeline.jobs.moving.offset_map import OffsetMap, Piece
 from pocketmq.pipeline.spark.session.own_folder import only_one
 from pocketmq.pipeline.tables.planning.positions import Queue
 from pocketmq.pipeline.tables.planning.ranges import QueueBounds, Range
 from pocketmq.pipeline.tables.planning.topic_options import SourceOptions
-from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-from pipeline.moving.mirrors import make, mirror_of, run
+from pipeline.moving.mirrors import mirror_of, run, run_command
+from pipeline.topics import bodies, commit, filled, make, send
 from waiting import wait_until
 
 
@@ -51,9 +45,7 @@ def test_copies_keep_order_keys_and_ids_and_a_second_run_continues(
     assert run(mirror_of(rocketmq, target, topic)).lead.startswith("30 messages copied")
     copies = target.messages(topic)
     for queue_id in range(3):
-        assert [one.text for one in copies if one.queue_id == queue_id] == [
-            f"m{number}" for number in range(queue_id, 30, 3)
-        ]
+        assert [one.text for one in copies if one.queue_id == queue_id] == bodies(30, queue_id, 3)
     originals = {one.text: (one.message_id, one.tags, one.keys) for one in rocketmq.messages(topic)}
     assert {one.text: (one.message_id, one.tags, one.keys) for one in copies} == originals
     rocketmq.send(topic, "m30")
@@ -68,18 +60,14 @@ def test_queues_are_copied_side_by_side_and_the_requests_of_one_wait_for_each_ot
     rocketmq: RocketMQ, target: RocketMQ, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pocketmq.pipeline.jobs.moving.copies.BATCH_ROWS", 2)
-    topic = rocketmq.topic("beside", queues=4)
-    for number in range(24):
-        rocketmq.send(topic, f"m{number}", queue_id=number % 4)
+    topic = filled(rocketmq, "beside", 24, queues=4)
     target.faults.delay(seconds=1.0, topic=topic, code="SEND_BATCH_MESSAGE", times=4)
     mirror = threading.Thread(target=run, args=(mirror_of(rocketmq, target, topic),))
     mirror.start()
     wait_until(lambda: len(target.messages(topic)) >= 8, timeout=30)
     first = [one.text for one in target.messages(topic)]
     mirror.join()
-    assert sorted(first[:8]) == sorted(f"m{number}" for number in range(8)), (
-        "two of each queue, none answered"
-    )
+    assert sorted(first[:8]) == sorted(bodies(8)), "two of each queue, none answered"
     assert len(target.messages(topic)) == 24
 
 
@@ -98,10 +86,8 @@ def test_few_queues_have_more_pulls_in_flight_and_a_round_is_never_more_than_a_s
     monkeypatch.setattr(mirroring, "RangeReader", Reader)
     monkeypatch.setattr(mirroring, "STEP", 2)
     monkeypatch.setattr(mirroring, "MAX_SCANNED", 6 if queues < 5 else 10)
-    topic = rocketmq.topic(f"few{queues}", queues=queues)
+    topic = filled(rocketmq, f"few{queues}", 7 * queues, queues=queues)
     make(target, topic)
-    for number in range(7 * queues):
-        rocketmq.send(topic, f"m{number}", queue_id=number % queues)
     assert run(mirror_of(rocketmq, target, topic)).lead.startswith(f"{7 * queues} messages copied")
     assert max(size for size, _ in read) == most
     assert read[0][1] == 256 // queues
@@ -135,9 +121,7 @@ def test_the_positions_of_new_queues_are_asked_for_together() -> None:
 def test_copies_have_the_time_at_which_the_first_message_of_their_request_was_born(
     rocketmq: RocketMQ, target: RocketMQ, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = rocketmq.topic("born", queues=1)
-    for number in range(5):
-        rocketmq.send(topic, f"m{number}")
+    topic = filled(rocketmq, "born", 5)
     born = [one.born_timestamp for one in rocketmq.messages(topic)]
     run(mirror_of(rocketmq, target, topic))
     assert [one.born_timestamp for one in target.messages(topic)] == [born[0]] * 5
@@ -150,24 +134,18 @@ def test_groups_follow_to_the_translated_offsets(
     rocketmq: RocketMQ, target: RocketMQ, tmp_path: Path
 ) -> None:
     topic, group = rocketmq.topic("moving", queues=1), rocketmq.group("billing")
-    for number in range(4):
-        rocketmq.send(topic, f"old {number}", queue_id=0)
+    send(rocketmq, topic, range(4))
     copies = mirror_of(rocketmq, target, topic, prefix="copy-", starts_at_end=True, name=topic)
     run(copies)  # its position is the end, so the offsets of the two sides differ
-    for number in range(10):
-        rocketmq.send(topic, f"new {number}", queue_id=0)
-    rocketmq.server.request(
-        UpdateConsumerOffset(consumer_group=group, topic=topic, queue_id=0, commit_offset=7)
-    )
+    send(rocketmq, topic, range(4, 14))
+    commit(rocketmq, topic, group, {0: 7})
     mapped = msgspec.structs.replace(copies, groups=group, map_file=str(tmp_path / "map.jsonl"))
     report = run(mapped)
     assert "1 offsets of" in report.lead
     assert target.offsets(f"copy-{topic}", group) == {0: 3}, "offset 7 of the source is offset 3 of the copy"
     (line,) = map(json.loads, (tmp_path / "map.jsonl").read_text().splitlines())
     assert (line["first"], line["last"], line["toFirst"]) == (4, 13, 0)
-    rocketmq.server.request(
-        UpdateConsumerOffset(consumer_group=group, topic=topic, queue_id=0, commit_offset=14)
-    )
+    commit(rocketmq, topic, group, {0: 14})
     run(mapped)
     assert target.offsets(f"copy-{topic}", group) == {0: 10}, "a second run knows the offsets of the first"
 
@@ -213,35 +191,5 @@ def test_mistakes_are_named(wrong: dict[str, Any], message: str) -> None:
 
 
 def test_a_command_of_a_topic_that_does_not_exist_is_one_line(rocketmq: RocketMQ, target: RocketMQ) -> None:
-    words = ["-n", rocketmq.namesrv_addr, "--to-namesrv", target.namesrv_addr, "--topics", "Nobody", "--once"]
-    ran = CliRunner().invoke(pipeline, ["mirror", *words])
+    ran = run_command(rocketmq, target, "Nobody")
     assert (ran.exit_code, ran.output) == (2, "pocketmq: topic Nobody does not exist on any broker\n")
-
-
-SOURCE, COPY = Queue("T", "a", 0), Queue("T", "b", 1)
-
-
-def test_offsets_are_translated_between_and_after_pieces(tmp_path: Path) -> None:
-    path = tmp_path / "map"
-    known = OffsetMap(path)
-    known.add(SOURCE, [Piece(10, 19, COPY, 100), Piece(30, 34, COPY, 110)])
-    known.save()
-    for offsets in (known, OffsetMap(path)):
-        translated = {
-            offset: offsets.translated(SOURCE, offset) for offset in (9, 10, 15, 20, 25, 30, 35, 99)
-        }
-        assert translated == {
-            9: None,
-            10: (COPY, 100),
-            15: (COPY, 105),
-            20: (COPY, 110),
-            25: (COPY, 110),
-            30: (COPY, 110),
-            35: (COPY, 115),
-            99: (COPY, 115),
-        }
-    known.add(SOURCE, [Piece(30, 34, COPY, 200)])
-    assert known.translated(SOURCE, 31) == (COPY, 201), "copied again after a failure"
-    path.write_text("nonsense\n")
-    with pytest.raises(OptionError, match=r"line 1 of .* is not a piece"):
-        OffsetMap(path)

@@ -5,18 +5,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
-from pocketmq.cli.pipeline.command import pipeline
+from click.testing import Result
 from pocketmq.testing import EmbeddedServer, RocketMQ
+
+from pipeline.moving.mirrors import run_command, texts
+from pipeline.topics import filled
 
 RULES = """\
 accounts:
   - accessKey: %s
     secretKey: %s
-    admin: %s
     defaultTopicPerm: DENY
     defaultGroupPerm: DENY
     topicPerms: [T=%s]
@@ -37,7 +35,7 @@ BODIES = [f"m{number}" for number in range(6)]
 def guarded(folder: Path, keys: tuple[str, str], rights: str) -> EmbeddedServer:
     """A server on the store of the folder, with its own keys."""
     (folder / "conf").mkdir(parents=True, exist_ok=True)
-    (folder / "conf" / "plain_acl.yml").write_text(RULES % (*keys, "false", rights))
+    (folder / "conf" / "plain_acl.yml").write_text(RULES % (*keys, rights))
     settings: dict[str, object] = {"aclEnable": True, "emulate": "4.9", "rocketmqHome": str(folder)}
     return EmbeddedServer(settings, store=folder / "store")
 
@@ -45,12 +43,9 @@ def guarded(folder: Path, keys: tuple[str, str], rights: str) -> EmbeddedServer:
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RocketMQ, RocketMQ]]:
     folders = [tmp_path_factory.mktemp(name) for name in ("source", "target")]
-    for folder, bodies in zip(folders, (BODIES, []), strict=True):
+    for folder, count in zip(folders, (len(BODIES), 0), strict=True):
         with EmbeddedServer(store=folder / "store") as server:
-            rocketmq = RocketMQ(server)
-            rocketmq.topic("T", queues=1)
-            for body in bodies:
-                rocketmq.send("T", body, queue_id=0)
+            filled(RocketMQ(server), "T", count)
     with guarded(folders[0], READER, "SUB") as source, guarded(folders[1], WRITER, "PUB|SUB") as target:
         yield RocketMQ(source), RocketMQ(target)
 
@@ -58,11 +53,9 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RocketMQ, 
 def run(
     sides: tuple[RocketMQ, RocketMQ], reader: tuple[str, str], writer: tuple[str, str], *more: str
 ) -> Result:
-    source, target = sides
-    words = ["-n", source.namesrv_addr, "--to-namesrv", target.namesrv_addr, "--topics", "T", "--once"]
     keys = ["--access-key", reader[0], "--secret-key", reader[1]]
     keys += ["--to-access-key", writer[0], "--to-secret-key", writer[1]]
-    return CliRunner().invoke(pipeline, ["mirror", *words, *keys, *more])
+    return run_command(*sides, "T", *keys, *more)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +89,7 @@ def test_one_key_without_the_other_is_named(sides: tuple[RocketMQ, RocketMQ]) ->
 def test_each_side_has_its_own_keys(sides: tuple[RocketMQ, RocketMQ]) -> None:
     ran = run(sides, READER, WRITER, "--quiet")
     assert (ran.exit_code, ran.output) == (0, "")
-    assert [one.text for one in sides[1].messages("T")] == BODIES
+    assert texts(sides[1], "T") == BODIES
     assert "0 messages copied" in run(sides, READER, WRITER).output, "the position is kept on both sides"
 
 

@@ -4,15 +4,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.client import MessageExt
-from pocketmq.pipeline.jobs.moving import mirror as mirror_module
 from pocketmq.pipeline.jobs.moving.mirror import Mirror
 from pocketmq.testing import RocketMQ
 
 from pipeline.moving.mirrors import mirror_of, run, running
+from pipeline.topics import bodies, filled, send
 from testing_acts import consuming
 from waiting import until, wait_until
 
@@ -34,29 +31,20 @@ def moving(source: RocketMQ, target: RocketMQ, topic: str, folder: Path) -> Mirr
 def test_a_group_goes_on_at_the_target_where_it_was_at_the_source(
     rocketmq: RocketMQ, target: RocketMQ, tmp_path: Path
 ) -> None:
-    topic = rocketmq.topic("moves", queues=2)
-    for number in range(10):
-        rocketmq.send(topic, f"m{number}", queue_id=number % 2)
+    topic = filled(rocketmq, "moves", 10, queues=2)
     mirror = moving(rocketmq, target, topic, tmp_path)
     run(mirror)
     before = asyncio.run(consume(rocketmq, topic, 10))
-    for number in range(10, 20):
-        rocketmq.send(topic, f"m{number}", queue_id=number % 2)
+    send(rocketmq, topic, range(10, 20), queues=2)
     assert run(mirror).lead.endswith(f"2 offsets of {GROUP} are known there.")
     after = asyncio.run(consume(target, topic, 10))
-    assert sorted(before + after) == sorted(f"m{number}" for number in range(20))
+    assert sorted(before + after) == sorted(bodies(20))
 
 
 def test_a_group_that_has_consumers_in_the_target_is_left_alone_and_the_copying_goes_on(
-    rocketmq: RocketMQ,
-    target: RocketMQ,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    rocketmq: RocketMQ, target: RocketMQ, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(mirror_module, "PAUSE_SECONDS", 0.02)
-    topic = rocketmq.topic("moved", queues=1)
-    rocketmq.send(topic, "m0", queue_id=0)
+    topic = filled(rocketmq, "moved", 1)
     asyncio.run(consume(rocketmq, topic, 1))
 
     async def live() -> list[str]:

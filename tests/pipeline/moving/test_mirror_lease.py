@@ -1,15 +1,13 @@
 """Two mirrors of one name, as if on two machines: each message is copied once, whether one is killed or paused."""
 
+import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.pipeline.jobs.moving import mirror as mirror_module
 from pocketmq.pipeline.jobs.moving import mirror_lease, mirroring
 from pocketmq.pipeline.jobs.moving.mirror import Mirror, build
@@ -17,16 +15,15 @@ from pocketmq.pipeline.jobs.moving.mirror_lease import LeaseLost, MirrorLease
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.testing import EmbeddedServer, RocketMQ, RocketMQCluster
 
-from pipeline.moving.mirrors import copies, mirror_of, run, running
+from pipeline.moving.mirrors import GROUP, copies, mirror_of, run, running, texts
+from pipeline.topics import bodies, filled
 from waiting import wait_until
 
-GROUP = "pocketmq-mirror-default"
 PAUSED_SECONDS = 61
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirror_module, "PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(mirror_module, "LEASE_SECONDS", 0.1)
     monkeypatch.setattr("pocketmq.pipeline.jobs.moving.copies.BATCH_ROWS", 3)
 
@@ -46,19 +43,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def sent(source: RocketMQ, count: int = 12) -> str:
-    """A topic with messages m0, m1, ... in one queue."""
-    topic = source.topic(f"leased{count}", queues=1)
-    for number in range(count):
-        source.send(topic, f"m{number}", queue_id=0)
-    return topic
-
-
-def texts(target: RocketMQ, topic: str) -> list[str]:
-    return [one.text for one in target.messages(topic)]
-
-
-def bodies(count: int) -> list[str]:
-    return [f"m{number}" for number in range(count)]
+    return filled(source, f"leased{count}", count)
 
 
 def die(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,26 +98,45 @@ def test_the_successor_of_a_killed_mirror_on_its_machine_does_not_wait(
 
 
 @pytest.fixture
-def at_second_request(source: RocketMQ, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def pass_seconds(source: RocketMQ, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Of the source, and of the clock by which mirrors know the age of their locks."""
+    behind_seconds, steady_ms = 0.0, mirror_lease.steady_ms
+
+    def passing(seconds: float) -> None:
+        nonlocal behind_seconds
+        source.server.clock.advance(seconds)
+        behind_seconds += seconds
+
+    monkeypatch.setattr(mirror_lease, "steady_ms", lambda: steady_ms() + round(behind_seconds * 1000))
+    return passing
+
+
+def before_requests(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], object]) -> None:
+    """Call `act` with the number of each request of a mirror before it is sent."""
+    copies_of, numbers = mirroring.copies_of, itertools.count()
+
+    def acting(*words: Any, **options: Any) -> Iterator[Any]:
+        for copy in copies_of(*words, **options):
+            act(next(numbers))
+            yield copy
+
+    monkeypatch.setattr(mirroring, "copies_of", acting)
+
+
+@pytest.fixture
+def at_second_request(pass_seconds: Callable[[float], None], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What is put into this list is done while a mirror is paused before its second request, for longer than its lock
     lasts."""
     things: list[Any] = []
-    behind_seconds = 0.0
-    steady_ms, copies_of, numbers = mirror_lease.steady_ms, mirroring.copies_of, iter(range(1_000))
 
-    def pausing(*words: Any, **options: Any) -> Iterator[Any]:
-        nonlocal behind_seconds
-        for copy in copies_of(*words, **options):
-            if next(numbers) == 1:
-                source.server.clock.advance(PAUSED_SECONDS)
-                behind_seconds += PAUSED_SECONDS
-                others = threading.Thread(target=lambda: [do() for do in things])
-                others.start()  # beside the loop of the mirror that is paused
-                others.join(20)
-            yield copy
+    def pause(number: int) -> None:
+        if number == 1:
+            pass_seconds(PAUSED_SECONDS)
+            others = threading.Thread(target=lambda: [do() for do in things])
+            others.start()  # beside the loop of the mirror that is paused
+            others.join(20)
 
-    monkeypatch.setattr(mirror_lease, "steady_ms", lambda: steady_ms() + round(behind_seconds * 1000))
-    monkeypatch.setattr(mirroring, "copies_of", pausing)
+    before_requests(monkeypatch, pause)
     return things
 
 
@@ -170,28 +174,22 @@ def test_a_mirror_that_was_paused_sends_nothing_while_another_has_its_lease(
 
 
 def test_a_long_copy_renews_its_locks(
-    source: RocketMQ, target: RocketMQ, monkeypatch: pytest.MonkeyPatch
+    source: RocketMQ,
+    target: RocketMQ,
+    pass_seconds: Callable[[float], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each request takes 15 s; another may have a queue 60 s after its lock was renewed."""
     monkeypatch.setattr(mirror_lease, "PAUSE_SECONDS", 0.01)
     target.faults.delay(seconds=0.1, code="SEND_BATCH_MESSAGE", times=None)
     topic = sent(source, 21)
-    owners = []
-    behind_seconds = 0.0
-    steady_ms, copies_of = mirror_lease.steady_ms, mirroring.copies_of
+    owners, locks = [], source.server.broker.membership.locks
 
-    def slow(*words: Any, **options: Any) -> Iterator[Any]:
-        nonlocal behind_seconds
-        for copy in copies_of(*words, **options):
-            source.server.clock.advance(15)
-            behind_seconds += 15
-            yield copy
-            locks = source.server.broker.membership.locks
-            queue = MessageQueue(topic, "broker-a", 0)
-            owners.append(locks.owner(GROUP, queue, source.server.clock.now_ms()))
+    def note_owner(_: int) -> None:
+        owners.append(locks.owner(GROUP, MessageQueue(topic, "broker-a", 0), source.server.clock.now_ms()))
+        pass_seconds(15)
 
-    monkeypatch.setattr(mirror_lease, "steady_ms", lambda: steady_ms() + round(behind_seconds * 1000))
-    monkeypatch.setattr(mirroring, "copies_of", slow)
+    before_requests(monkeypatch, note_owner)
     report = run(mirror_of(source, target, topic))
     target.faults.clear()
     assert report.lead.startswith("21 messages copied")

@@ -4,16 +4,13 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.client import LocalTransactionState, Producer, TransactionProducer
 from pocketmq.pipeline.tables import open_topic
 from pocketmq.protocol.message.flags import COMPRESSED
-from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from pipeline.moving.mirrors import mirror_of, run
+from pipeline.topics import filled, give_back
 
 
 @pytest.fixture(scope="module")
@@ -69,16 +66,9 @@ def test_a_delayed_message_is_copied_once_it_is_due_and_is_not_delayed_again(
 def test_dead_letters_and_retries_keep_their_attempts_and_where_they_came_from(
     source: RocketMQ, target: RocketMQ
 ) -> None:
-    topic, group = source.topic("failing", queues=1), source.group("billing")
-    for number in range(2):
-        source.send(topic, f"m{number}", tags="A", queue_id=0)
+    topic, group = filled(source, "failing", 2, tags="A"), source.group("billing")
     for message, level in zip(source.messages(topic), (-1, 0), strict=True):
-        source.server.request(
-            ConsumerSendMsgBack(
-                offset=message.position, group=group, delay_level=level, origin_msg_id=message.message_id,
-                origin_topic=topic, max_reconsume_times=16,
-            )
-        )  # fmt: skip
+        give_back(source, message, group, level=level)
     source.clock.advance("10s")
     for kind, text in (("%DLQ%", "m0"), ("%RETRY%", "m1")):
         name = f"{kind}{group}"

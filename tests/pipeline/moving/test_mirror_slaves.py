@@ -3,9 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.pipeline.errors import SourceUnreachable
 from pocketmq.pipeline.jobs.moving import mirror as mirror_module
 from pocketmq.pipeline.jobs.moving import mirroring as mirroring_module
@@ -14,16 +11,15 @@ from pocketmq.pipeline.tables.planning.positions import Queue
 from pocketmq.testing import RocketMQCluster
 
 from pipeline.brokers.cluster_sends import send_to
-from pipeline.moving.mirrors import copies, mirror_of, run, running
+from pipeline.moving.mirrors import GROUP, copies, mirror_of, run, running
+from pipeline.topics import bodies
 from waiting import wait_until
 
 FIRST = Queue("T", "b0", 0)
-GROUP = "pocketmq-mirror-default"
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirror_module, "PAUSE_SECONDS", 0.02)
     monkeypatch.setattr(mirroring_module, "ROUND_MS", 300)
 
 
@@ -44,10 +40,6 @@ def target() -> Iterator[RocketMQCluster]:
 def committed(source: RocketMQCluster) -> int | None:
     with BrokerClient(source.namesrv_addr).closing() as client:
         return client.committed(GROUP, [FIRST], 1_000)[FIRST]
-
-
-def bodies(count: int) -> list[str]:
-    return [f"m{number}" for number in range(count)]
 
 
 def test_what_a_slave_holds_is_copied_while_its_master_is_away(

@@ -1,25 +1,16 @@
 """A mirror whose target is made otherwise: fewer queues, no right to write, smaller messages, or away in the middle."""
 
-import threading
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
-from pocketmq.cli.pipeline.command import pipeline
-from pocketmq.pipeline.jobs.moving import mirror as mirror_module
 from pocketmq.pipeline.jobs.moving import mirroring as mirroring_module
-from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
+from pocketmq.pipeline.jobs.moving.mirror_queues import target_of
 from pocketmq.pipeline.tables.planning.positions import Queue
-from pocketmq.pipeline.tables.planning.ranges import Range
-from pocketmq.testing import EmbeddedServer, RocketMQ, RocketMQCluster
+from pocketmq.testing import EmbeddedServer, RocketMQ
 
-from pipeline.brokers.cluster_sends import options_of, send_to
-from pipeline.brokers.reading import read
-from pipeline.moving.mirrors import make, mirror_of, run
+from pipeline.brokers.cluster_sends import send_to
+from pipeline.moving.mirrors import copies, end_of, mirror_of, run_command, running, two_clusters
+from pipeline.topics import bodies, filled, make
 from waiting import wait_until
 
 
@@ -30,43 +21,31 @@ def target() -> Iterator[RocketMQ]:
 
 
 def command(source: RocketMQ, target: RocketMQ, topic: str) -> tuple[int, str]:
-    words = ["-n", source.namesrv_addr, "--to-namesrv", target.namesrv_addr, "--topics", topic, "--once"]
-    ran = CliRunner().invoke(pipeline, ["mirror", *words, "--quiet"])
+    ran = run_command(source, target, topic, "--quiet")
     return ran.exit_code, ran.output
 
 
 @pytest.mark.parametrize(("readable", "writable"), [(1, 1), (2, 2), (4, 2), (8, 8)])
-def test_each_queue_keeps_its_order_in_a_topic_with_another_number_of_queues(
+def test_each_queue_keeps_its_order_in_the_queues_of_the_target_that_are_written_to(
     rocketmq: RocketMQ, target: RocketMQ, readable: int, writable: int
 ) -> None:
-    topic = rocketmq.topic(f"narrow-{readable}-{writable}", queues=4)
+    topic = filled(rocketmq, f"narrow-{readable}-{writable}", 40, queues=4)
     make(target, topic, readable=readable, writable=writable)
-    for number in range(40):
-        rocketmq.send(topic, f"m{number}", queue_id=number % 4)
     assert command(rocketmq, target, topic) == (0, "")
     copies = target.messages(topic)
     assert len(copies) == 40
+    assert {one.queue_id for one in copies} <= set(range(writable))
     for queue_id in range(4):
         of_queue = [(one.queue_id, one.text) for one in copies if int(one.text[1:]) % 4 == queue_id]
-        assert [text for _, text in of_queue] == [f"m{number}" for number in range(queue_id, 40, 4)]
+        assert [text for _, text in of_queue] == bodies(40, queue_id, 4)
         assert len({queue for queue, _ in of_queue}) == 1
 
 
 def test_a_topic_that_must_not_be_written_to_is_one_line(rocketmq: RocketMQ, target: RocketMQ) -> None:
-    topic = rocketmq.topic("locked", queues=1)
-    make(target, topic, readable=1, writable=1, perm=4)
-    rocketmq.send(topic, "m0", queue_id=0)
+    topic = filled(rocketmq, "locked", 1)
+    make(target, topic, perm=4)
     line = f"pocketmq: topic {topic} of the target can only be read: its permission must include writing\n"
     assert command(rocketmq, target, topic) == (2, line)
-
-
-def test_queues_that_are_no_longer_written_to_get_no_copies(rocketmq: RocketMQ, target: RocketMQ) -> None:
-    topic = rocketmq.topic("shrinking", queues=4)
-    make(target, topic, readable=4, writable=2)
-    for number in range(8):
-        rocketmq.send(topic, f"m{number}", queue_id=number % 4)
-    assert command(rocketmq, target, topic) == (0, "")
-    assert {one.queue_id for one in target.messages(topic)} <= {0, 1}
 
 
 def test_requests_become_smaller_for_a_target_that_takes_less(rocketmq: RocketMQ, target: RocketMQ) -> None:
@@ -104,31 +83,33 @@ def test_a_message_that_the_target_never_takes_ends_the_mirror_before_it(
 def test_a_target_that_restarts_in_the_middle_of_a_batch_gets_each_message_once(
     monkeypatch: pytest.MonkeyPatch, ends_cleanly: bool
 ) -> None:
-    monkeypatch.setattr(mirror_module, "PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(mirroring_module, "ROUND_MS", 300)
     monkeypatch.setattr("pocketmq.pipeline.jobs.moving.copies.BATCH_ROWS", 10)
-    with RocketMQCluster(brokers=1) as source, RocketMQCluster(brokers=1) as target:
-        for cluster in (source, target):
-            cluster.grow("T", queues=2)
-        for queue_id in range(2):
-            send_to(source, Queue("T", "b0", queue_id), 0, 150)
+    with two_clusters(queues=2) as (source, target):
+        queues = [Queue("T", "b0", queue_id) for queue_id in range(2)]
+        for queue in queues:
+            send_to(source, queue, 0, 150)
         target.faults.delay(seconds=0.005, code="SEND_BATCH_MESSAGE", times=None)
-        reports: list[Any] = []
-        thread = threading.Thread(target=lambda: reports.append(run(mirror_of(source, target, "T"))))
-        thread.start()
-        for wanted in (30, 100):
-            wait_until(lambda wanted=wanted: stored_in(target, 0) >= wanted)  # type: ignore[misc]
-            broker = target.broker("b0")
-            broker.stop() if ends_cleanly else broker.kill()
-            broker.start()
-        thread.join(30)
+        with running(mirror_of(source, target, "T")) as reports:
+            for wanted in (30, 100):
+                wait_until(lambda wanted=wanted: end_of(target, queues[0]) >= wanted)
+                broker = target.broker("b0")
+                broker.stop() if ends_cleanly else broker.kill()
+                broker.start()
+            wait_until(lambda: all(end_of(target, queue) == 150 for queue in queues), timeout=30)
         assert reports[0].findings == []
-        for queue_id in range(2):
-            with BrokerClient(target.namesrv_addr).closing() as client:
-                queue = Queue("T", "b0", queue_id)
-                texts = read(client, options_of(target, "T"), [Range(queue, 0, stored_in(target, queue_id))])
-            assert texts == [f"m{number}" for number in range(150)]
+        assert copies(target) == 2 * bodies(150)
 
 
-def stored_in(cluster: RocketMQCluster, queue_id: int) -> int:
-    return cluster.call(lambda: cluster.broker("b0").broker.store.max_offset("T", queue_id))
+TARGETS = [Queue("T", broker, number) for broker in ("x", "y", "z") for number in range(4)]
+
+
+def test_a_queue_keeps_its_target_whoever_is_away() -> None:
+    queues = [Queue("T", broker, number) for broker in ("a", "b", "c") for number in range(4)]
+    for queue in queues:
+        chosen = target_of(queue, TARGETS)
+        assert chosen.queue_id == queue.queue_id
+        for away in {"x", "y", "z"} - {chosen.broker_name}:
+            assert target_of(queue, [each for each in TARGETS if each.broker_name != away]) == chosen
+    assert {target_of(queue, TARGETS).broker_name for queue in queues} == {"x", "y", "z"}
+    assert target_of(Queue("T", "y", 2), TARGETS) == Queue("T", "y", 2)

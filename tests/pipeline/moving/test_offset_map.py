@@ -6,9 +6,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.pipeline.errors import OptionError
 from pocketmq.pipeline.jobs.moving import offset_map
 from pocketmq.pipeline.jobs.moving.offset_map import OffsetMap, Piece
@@ -25,6 +22,18 @@ def test_pieces_that_continue_each_other_are_one(tmp_path: Path) -> None:
     (line,) = (tmp_path / "map").read_text().splitlines()
     assert json.loads(line)["last"] == 149
     assert known.translated(SOURCE, 120) == OffsetMap(tmp_path / "map").translated(SOURCE, 120) == (COPY, 127)
+
+
+def test_offsets_are_translated_between_and_after_pieces(tmp_path: Path) -> None:
+    known = OffsetMap(tmp_path / "map")
+    known.add(SOURCE, [Piece(10, 19, COPY, 100), Piece(30, 34, COPY, 110)])
+    known.save()
+    copies = {10: 100, 15: 105, 20: 110, 25: 110, 30: 110, 35: 115, 99: 115}
+    for offsets in (known, OffsetMap(tmp_path / "map")):
+        assert offsets.translated(SOURCE, 9) is None
+        assert {offset: offsets.translated(SOURCE, offset) for offset in copies} == {
+            offset: (COPY, copy) for offset, copy in copies.items()
+        }
 
 
 def test_what_is_copied_again_replaces_only_what_it_covers() -> None:

@@ -4,9 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.pipeline.errors import OptionError, SourceUnreachable
 from pocketmq.pipeline.jobs.moving import replay as replay_job
 from pocketmq.pipeline.jobs.moving.replay import SPREAD, Replay, check_target

@@ -1,18 +1,15 @@
 """Batch bodies encoded by column equal those of the client's encoder; a repeated task gives the same ids."""
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pocketmq.protocol.message.batch import BatchElement, decode_batch, encode_batch
-from pocketmq.protocol.message.properties import decode_properties
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
-import numpy as np
-import pyarrow as pa
 from pocketmq.pipeline.errors import OptionError
 from pocketmq.pipeline.tables.records.batch_encoder import bodies_of, elements, property_texts, row_ids
 from pocketmq.pipeline.tables.records.slices import batch_slices
+from pocketmq.protocol.message.batch import BatchElement, decode_batch, encode_batch
+from pocketmq.protocol.message.properties import decode_properties
 
 WORDS = st.text(st.characters(exclude_characters="\x00\x01\x02", exclude_categories=("Cs",)), max_size=8)
 ROWS = st.lists(

@@ -1,9 +1,6 @@
 """Which columns a table of messages has: the lean ones, all, or those that are named."""
 
 import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.pipeline.errors import OptionError
 from pocketmq.pipeline.spark.sources.default_columns import default_columns
 from pocketmq.pipeline.tables.records.columns import LEAN_COLUMNS, MESSAGE_COLUMNS, STORE_COLUMNS

@@ -3,18 +3,15 @@
 from types import ModuleType
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pocketmq.protocol.message.properties import decode_properties
-from pocketmq.protocol.message.record import Record, encode_record
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
-import numpy as np
 from pocketmq.core.choice import in_python
 from pocketmq.pipeline.tables.records import scans
 from pocketmq.pipeline.tables.records.scans import ANYWHERE, COLUMNS, PAIR_COLUMNS
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import Record, encode_record
 
 from pipeline.records.record_bytes import PROPERTY_TEXTS, RECORDS, stored
 

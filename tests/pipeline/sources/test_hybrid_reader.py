@@ -5,16 +5,16 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pocketmq.testing import EmbeddedServer, RocketMQ
-
-pytest.importorskip("pyspark", reason="the pipeline's extra is not installed")
-
 from pocketmq.pipeline.errors import OptionError
 from pocketmq.pipeline.spark.sources import hybrid_reader
 from pocketmq.pipeline.spark.sources.hybrid_reader import records_of
 from pocketmq.pipeline.tables.brokers.broker_client import shared_client
 from pocketmq.pipeline.tables.brokers.read_planner import Planner
 from pocketmq.pipeline.tables.planning.topic_options import SourceOptions, read_source_options
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+from pipeline.brokers.reading import options
+from pipeline.store_files import overwrite
 
 pytestmark = pytest.mark.slow
 COUNT = 30
@@ -47,18 +47,17 @@ def copy_of(store: Path, copy: Path) -> Path:
     return copy
 
 
-def options_of(server: EmbeddedServer, topic: str, **options: str) -> SourceOptions:
-    given = {"nameServer": server.namesrv_addr, "subscribe": topic, "retryTimeoutMs": "500", **options}
-    return read_source_options(given, is_stream=False)
+def options_of(server: EmbeddedServer, topic: str, **more: str) -> SourceOptions:
+    return options(server, topic, retryTimeoutMs="500", **more)
 
 
-def texts(options: SourceOptions) -> list[str]:
+def texts(chosen: SourceOptions) -> list[str]:
     """The bodies of every queue, in its order."""
-    planner = Planner(shared_client(options.namesrv_addr, options.access), options)
+    planner = Planner(shared_client(chosen.namesrv_addr, chosen.access), chosen)
     return [
         bytes(body).decode()
         for part in planner.batch()
-        for records in records_of(part, options)
+        for records in records_of(part, chosen)
         for body in records.column("body").to_pylist()
     ]
 
@@ -115,25 +114,18 @@ def test_files_that_do_not_have_the_queue_are_left_for_the_broker(
             path.unlink()
     elif fault == "unit":
         units = copy / "consumequeue" / topic / "0" / f"{0:020}"
-        raw = bytearray(units.read_bytes())
-        raw[20 * 5 : 20 * 6] = raw[20 * 6 : 20 * 7]
-        units.write_bytes(raw)
+        overwrite(units, 20 * 5, units.read_bytes()[20 * 6 : 20 * 7])
     else:
         (log,) = copy.glob("commitlog/*")
-        raw = bytearray(log.read_bytes())
-        at = raw.index(b"m08") - 60
-        raw[at : at + 4] = b"\xff" * 4
-        log.write_bytes(raw)
+        overwrite(log, log.read_bytes().index(b"m08") - 60, b"\xff" * 4)
     for rows in ("4", "4096"):
         assert texts(options_of(server, topic, storePath=str(copy), decodeRows=rows)) == pulled
 
 
 def test_tags_filter_what_files_have(server: EmbeddedServer, store: Path) -> None:
     topic = send(server)
-    options = {"storePath": str(store), "subExpression": "A"}
-    assert sorted(texts(options_of(server, topic, **options))) == [
-        f"m{number:02}" for number in range(0, COUNT, 2)
-    ]
+    found = texts(options_of(server, topic, storePath=str(store), subExpression="A"))
+    assert sorted(found) == [f"m{number:02}" for number in range(0, COUNT, 2)]
 
 
 def test_the_store_of_another_broker_is_refused(server: EmbeddedServer, tmp_path: Path) -> None:

@@ -4,13 +4,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
-import pyarrow as pa
 from pocketmq.pipeline.errors import OptionError, PipelineError
 from pocketmq.pipeline.jobs.sql import engine as engines
 from pocketmq.pipeline.jobs.sql.arrow_frame import frame_of_rows

@@ -1,10 +1,12 @@
-"""A store with several log files for the tests of tables, jobs and engines, written record by record."""
+"""A store with several log files for the tests of tables, jobs and engines."""
 
-import struct
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from pocketmq.protocol.message.record import BLANK_MAGIC, Record, encode_record
+from pocketmq.protocol.message.record import Record
+
+from pipeline.store_files import units_of, write_offsets, write_queues, write_records
 
 FILE_BYTES = 16 * 1024
 COUNT = 600
@@ -28,46 +30,22 @@ def message(number: int) -> dict[str, Any]:
 
 def write_store(root: Path, count: int = COUNT) -> Path:
     """Commit log in files of 16 KiB, consume queues and consumer offsets."""
-    files: list[bytearray] = [bytearray()]
-    units: dict[tuple[str, int], bytearray] = {}
-    for number in range(count):
-        values = message(number)
-        queue = units.setdefault((values["topic"], values["queueId"]), bytearray())
-        properties = (
-            f"KEYS\x01{values['keys']}\x02TAGS\x01{values['tags']}\x02UNIQ_KEY\x01{values['msgId']}\x02"
-        )
-
-        def encoded(position: int) -> bytes:
-            return encode_record(
-                Record(
-                    topic=values["topic"],  # noqa: B023  called at once
-                    queue_id=values["queueId"],  # noqa: B023
-                    queue_offset=len(queue) // 20,  # noqa: B023
-                    position=position,
-                    body=values["body"],  # noqa: B023
-                    properties=properties.encode(),  # noqa: B023
-                    store_timestamp=values["storeMs"],  # noqa: B023
-                )
+    records, offsets = [], Counter[tuple[str, int]]()
+    for values in map(message, range(count)):
+        queue = values["topic"], values["queueId"]
+        records.append(
+            Record(
+                *queue,
+                queue_offset=offsets[queue],
+                position=0,
+                body=values["body"],
+                properties="KEYS\x01{keys}\x02TAGS\x01{tags}\x02UNIQ_KEY\x01{msgId}\x02".format(
+                    **values
+                ).encode(),
+                store_timestamp=values["storeMs"],
             )
-
-        size = len(encoded(0))
-        free = FILE_BYTES - len(files[-1])
-        if size + 8 > free:
-            files[-1] += struct.pack(">ii", free, BLANK_MAGIC) + bytes(free - 8)
-            files.append(bytearray())
-        position = (len(files) - 1) * FILE_BYTES + len(files[-1])
-        files[-1] += encoded(position)
-        queue += struct.pack(">qiq", position, size, 0)
-    files[-1] += bytes(FILE_BYTES - len(files[-1]))
-    (root / "commitlog").mkdir(parents=True)
-    for number, raw in enumerate(files):
-        (root / "commitlog" / f"{number * FILE_BYTES:020}").write_bytes(raw)
-    for (topic, queue_id), raw in units.items():
-        folder = root / "consumequeue" / topic / str(queue_id)
-        folder.mkdir(parents=True)
-        (folder / f"{0:020}").write_bytes(raw)
-    (root / "config").mkdir()
-    (root / "config" / "consumerOffset.json").write_text(
-        '{"offsetTable":{"Bills@paying":{"0":3,"2":30}}}', encoding="utf-8"
-    )
+        )
+        offsets[queue] += 1
+    write_queues(root, units_of(write_records(root, records, file_bytes=FILE_BYTES)), room=0)
+    write_offsets(root, {"Bills@paying": {"0": 3, "2": 30}})
     return root

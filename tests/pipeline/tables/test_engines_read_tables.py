@@ -6,13 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
-
 import duckdb
 import pyarrow.compute as pc
+import pytest
 from pocketmq.pipeline.tables import open_store, store_dataset
 from pocketmq.pipeline.tables.arrow.dataset import TableDataset
 from pocketmq.pipeline.tables.arrow.readers import store_table

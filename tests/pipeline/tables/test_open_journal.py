@@ -3,9 +3,6 @@
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 from pocketmq.pipeline.errors import OptionError
 from pocketmq.pipeline.tables import journal_dataset, open_journal
 from pocketmq.testing import EmbeddedServer, RocketMQ

@@ -5,14 +5,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
-import pyarrow as pa
-import pyarrow.compute as pc
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
 from pocketmq.pipeline.tables import open_store, store_dataset
 from pocketmq.pipeline.tables.arrow.conditions import condition_of
@@ -20,6 +17,7 @@ from pocketmq.pipeline.tables.arrow.readers import MESSAGES, task_table
 from pocketmq.pipeline.tables.arrow.store_table import LogTask, ScanTask
 from pocketmq.pipeline.tables.records.columns import LEAN_COLUMNS, STORE_COLUMNS
 
+from pipeline.store_files import overwrite
 from pipeline.tables import stores
 from pipeline.tables.stores import BEGIN_MS, COUNT, FILE_BYTES, STEP_MS, message, write_store
 
@@ -193,16 +191,16 @@ def test_what_no_queue_knows_yet_is_read_from_the_log(tmp_path: Path) -> None:
 def test_small_tables_of_a_store(store: Path) -> None:
     units = open_store(store, table="consumequeue", topics="Bills", filters=[("queueId", "=", 2)]).read_all()
     assert units.column("queueOffset").to_pylist() == list(range(COUNT // 20))
+    of_queue = [("topic", "=", "Bills"), ("queueId", "=", 2)]
+    messages = open_store(store, columns=["physicalOffset", "storeSize"], filters=of_queue).read_all()
+    assert units.select(["physicalOffset", "size"]).columns == messages.columns
     offsets = open_store(store, table="consumerOffsets", columns="queueId,offset").read_all()
     assert offsets.to_pylist() == [{"queueId": 0, "offset": 3}, {"queueId": 2, "offset": 30}]
 
 
 def damaged(root: Path) -> Path:
     write_store(root)
-    path = root / "commitlog" / f"{0:020}"
-    raw = bytearray(path.read_bytes())
-    raw[raw.index(b'{"n": 5}')] ^= 1
-    path.write_bytes(raw)
+    overwrite(root / "commitlog" / f"{0:020}", b'{"n": 5}')
     (root / "commitlog" / f"{2 * FILE_BYTES:020}").unlink()
     return root
 

@@ -5,12 +5,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from pocketmq.pipeline.errors import OptionError, SourceUnreachable
 from pocketmq.pipeline.tables import open_topic, topic_dataset
 from pocketmq.pipeline.tables.arrow.topic_table import PIECE, narrow
@@ -33,10 +30,6 @@ def rocketmq() -> Iterator[RocketMQ]:
             rocketmq.send("T", f"m{number}", tags="AB"[number % 2], queue_id=number % 4)
             server.clock.advance(1.0)
         yield rocketmq
-
-
-def topic_of(rocketmq: RocketMQ) -> str:
-    return "T"
 
 
 def bodies(reader: Any) -> list[str]:
@@ -105,18 +98,13 @@ async def test_a_topic_can_be_read_where_an_event_loop_runs(rocketmq: RocketMQ) 
     assert len(bodies(open_topic(rocketmq.namesrv_addr, "T"))) == COUNT
 
 
-def test_a_reader_that_is_left_unread_ends_its_thread(rocketmq: RocketMQ) -> None:
-    before = running_threads()
-    reader = open_topic(rocketmq.namesrv_addr, "T", decode_rows=1, pull_batch_size=1)
-    reader.read_next_batch()
-    del reader
-    assert begun_since(before, prefix="pocketmq-topic-table") == []
-
-
-def test_a_reader_that_is_never_read_ends_its_thread(rocketmq: RocketMQ) -> None:
+@pytest.mark.parametrize("is_read", [False, True])
+def test_a_reader_that_is_left_unread_ends_its_thread(rocketmq: RocketMQ, is_read: bool) -> None:
     before = running_threads()
     reader = open_topic(rocketmq.namesrv_addr, "T", decode_rows=1, pull_batch_size=1)
     assert len(begun_since(before, prefix="pocketmq-topic-table")) == 1
+    if is_read:
+        reader.read_next_batch()
     del reader
     assert begun_since(before, prefix="pocketmq-topic-table") == []
 

@@ -3,17 +3,14 @@
 import tempfile
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pocketmq.protocol.message.compression import compress
-from pocketmq.protocol.message.record import Record, decode_records, encode_record
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
-import msgspec
 from pocketmq.pipeline.tables import open_store
 from pocketmq.pipeline.tables.arrow import store_table
+from pocketmq.protocol.message.compression import compress
+from pocketmq.protocol.message.record import Record, decode_records, encode_record
 
 from pipeline.records.record_bytes import RECORDS, row_of
 

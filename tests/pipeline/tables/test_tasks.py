@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
-
 import pyarrow as pa
+import pytest
 from pocketmq.pipeline.errors import CorruptStoreError
 from pocketmq.pipeline.tables import open_store
 from pocketmq.pipeline.tables.arrow.tasks import read_tasks, thread_count
 
+from pipeline.store_files import overwrite
 from pipeline.tables.stores import COUNT, write_store
 
 
@@ -95,9 +93,7 @@ def test_a_reader_that_is_left_unread_ends_its_threads(tmp_path: Path) -> None:
 def test_an_error_of_a_thread_is_raised_as_it_is(tmp_path: Path) -> None:
     root = write_store(tmp_path / "store")
     path = sorted((root / "commitlog").iterdir())[3]
-    raw = bytearray(path.read_bytes())
-    raw[4:8] = b"????"
-    path.write_bytes(raw)
+    overwrite(path, 4, b"????")
     with pytest.raises(CorruptStoreError, match=f"{path.name} at byte 0 .*bad magic"):
         open_store(root, threads=2).read_all()
     assert not readers()
