@@ -39,14 +39,7 @@ from simulation.network import NEUTRAL, Network
 from simulation.patches import World, forget_instances
 from simulation.plan import Plan
 from simulation.settings import prepare_groups, settings_of
-from simulation.watching import (
-    Logs,
-    damage_of,
-    max_offsets,
-    position_in_log,
-    position_of_recall,
-    records_of,
-)
+from simulation.watching import Logs, damage_of, max_offsets, position_in_log, position_of_recall, records_of
 
 NAME_SERVER_PORT, GRPC_PORT = 9876, 8081
 OTHER_BOOT = "1 another-boot 1"

@@ -93,11 +93,7 @@ def standalone_cluster(folder: Path, env: Mapping[str, str], *, workers: int = 2
     (folder / "conf").mkdir()
     defaults = "".join(f"{name} {text}\n" for name, text in DEFAULTS.items())
     (folder / "conf" / "spark-defaults.conf").write_text(defaults)
-    daemon_env = {
-        **env,
-        "SPARK_CONF_DIR": str(folder),
-        "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
-    }
+    daemon_env = {**env, "SPARK_CONF_DIR": str(folder), "SPARK_DAEMON_JAVA_OPTS": QUICK_START}
     address = f"127.0.0.1:{fixed_port()}"
     host, port = address.split(":")
     deploy = "org.apache.spark.deploy"

@@ -58,11 +58,7 @@ class DeltaSpark:
         pip("install", "--quiet", "--target", str(packages), *PACKAGES, what=", ".join(PACKAGES))
         # Jars are resolved in a home of their own: a Maven repository in the user's may have files without their jars.
         home = folder / "home"
-        self._env = {
-            **os.environ,
-            "PYTHONPATH": str(packages),
-            "JAVA_TOOL_OPTIONS": f"-Duser.home={home}",
-        }
+        self._env = {**os.environ, "PYTHONPATH": str(packages), "JAVA_TOOL_OPTIONS": f"-Duser.home={home}"}
 
     def run(self, *words: str) -> str:
         """What the program prints."""

@@ -36,13 +36,7 @@ def ingest_of(namesrv_addr: str, topics: str, folder: Path, **more: Any) -> Inge
 
 def test_a_second_run_appends_what_is_new(spark: SparkSession, rocketmq: RocketMQ, tmp_path: Path) -> None:
     topic = rocketmq.topic("lake", queues=2)
-    ingest = ingest_of(
-        rocketmq.namesrv_addr,
-        topic,
-        tmp_path,
-        batch_messages=3,
-        files=1,
-    )
+    ingest = ingest_of(rocketmq.namesrv_addr, topic, tmp_path, batch_messages=3, files=1)
     for run in range(2):
         for number in range(5):
             rocketmq.send(topic, f"run {run} message {number}", keys=f"k{number}")
@@ -64,12 +58,7 @@ def test_json_is_decoded_and_the_rest_is_kept_aside(
     schema = tmp_path / "order.ddl"
     schema.write_text("id int, name string\n")
     ingest = ingest_of(
-        rocketmq.namesrv_addr,
-        topic,
-        tmp_path,
-        decode="json",
-        schema=str(schema),
-        bad=str(tmp_path / "bad"),
+        rocketmq.namesrv_addr, topic, tmp_path, decode="json", schema=str(schema), bad=str(tmp_path / "bad")
     )
     report = build(spark, ingest)
     assert report.findings == [f"2 messages cannot be decoded: they are in {ingest.bad}"]
@@ -182,13 +171,7 @@ def test_a_package_that_is_not_there_and_a_wrong_schema_are_named(
 ) -> None:
     topic = rocketmq.topic("package", queues=1)
     bad = str(tmp_path / "bad") if "decode" in options else None
-    ingest = ingest_of(
-        rocketmq.namesrv_addr,
-        topic,
-        tmp_path,
-        bad=bad,
-        **options,
-    )
+    ingest = ingest_of(rocketmq.namesrv_addr, topic, tmp_path, bad=bad, **options)
     with pytest.raises(OptionError, match=message):
         build(spark, ingest)
 

@@ -38,8 +38,7 @@ def test_a_topic_that_a_pattern_matches_later_is_read_from_its_first_message(roc
 
 
 @pytest.mark.parametrize(
-    ("options", "tasks"),
-    [({}, 1), ({"minPartitions": "5"}, 5), ({"maxRecordsPerPartition": "3"}, 4)],
+    ("options", "tasks"), [({}, 1), ({"minPartitions": "5"}, 5), ({"maxRecordsPerPartition": "3"}, 4)]
 )
 def test_a_batch_of_a_stream_is_split_into_tasks(
     rocketmq: RocketMQ, options: dict[str, str], tasks: int

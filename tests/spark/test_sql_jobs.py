@@ -113,10 +113,7 @@ def seeded(
 
 @pytest.mark.parametrize("job", JOBS)
 def test_both_engines_see_records_of_every_kind_alike(
-    spark: SparkSession,
-    seeded: tuple[MessageInput, MessageInput],
-    monkeypatch: pytest.MonkeyPatch,
-    job: str,
+    spark: SparkSession, seeded: tuple[MessageInput, MessageInput], monkeypatch: pytest.MonkeyPatch, job: str
 ) -> None:
     monkeypatch.setattr(dlq, "time", SimpleNamespace(time=lambda: BEGIN_MS / 1000 + 86_400))
     on_spark = JOBS[job](SparkEngine(spark), *seeded)

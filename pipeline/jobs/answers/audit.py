@@ -99,11 +99,7 @@ NOT_COMPARED: Final = (
 
 
 def build(
-    engine: Engine,
-    store: str | Mapping[str, str],
-    *,
-    topics: str | None = None,
-    checks_crc: bool = True,
+    engine: Engine, store: str | Mapping[str, str], *, topics: str | None = None, checks_crc: bool = True
 ) -> Report:
     """The report over a store, or over those of several brokers, {name: store}: folders or URLs.
 

@@ -58,8 +58,7 @@ def build(engine: Engine, source: MessageInput, wanted: Wanted, *, limit: int = 
     condition = f"{wanted.condition()} and {source.time_condition()}"
     with naming(f"--where {wanted.where}" if wanted.where is not None else ""):
         engine.keep(
-            "found",
-            f"select {', '.join(SHOWN)} from messages where {condition} {ORDER} limit {limit + 1}",
+            "found", f"select {', '.join(SHOWN)} from messages where {condition} {ORDER} limit {limit + 1}"
         )
     table = engine.sql(f"select * from found {ORDER} limit {limit}")
     count = engine.sql("select * from found").count()

@@ -79,14 +79,10 @@ select msgId, min(topic) as topic, min(sentMs) as sentMs
 from ({_records("Pub", 12, "{5} as msgId, {4} as topic, try_cast({1} as bigint) as sentMs")}) as pub group by msgId
 """
 RECEIVED: Final = _records(
-    "SubBefore",
-    7,
-    "{5} as msgId, {4} as requestId, {3} as consumer, try_cast({1} as bigint) as receivedMs",
+    "SubBefore", 7, "{5} as msgId, {4} as requestId, {3} as consumer, try_cast({1} as bigint) as receivedMs"
 )
 DONE: Final = _records(
-    "SubAfter",
-    5,
-    "{1} as requestId, {2} as msgId, try_cast({3} as int) as costMs, {4} = 'true' as success",
+    "SubAfter", 5, "{1} as requestId, {2} as msgId, try_cast({3} as int) as costMs, {4} = 'true' as success"
 )
 TRACED: Final = """
 select p.topic as topic, r.consumer as consumer, p.sentMs as sentMs, r.receivedMs - p.sentMs as latencyMs,

@@ -208,8 +208,7 @@ def check_target(option: str, target: str, checkpoint: str) -> None:
     names = [name for name in names_in_folder(target) or [] if name[0] not in "_."]
     if written == [] and begun == [] and names:
         raise OptionError(
-            option,
-            f": {target} holds {min(names)}, which no ingest has written: it must be new or empty",
+            option, f": {target} holds {min(names)}, which no ingest has written: it must be new or empty"
         )
 
 
@@ -342,10 +341,7 @@ def is_decoded(rows: "DataFrame") -> Any:
 def marked_schema(schema: str) -> str:
     """The Avro schema of a record of this schema and `AVRO_MARK`, one behind the other."""
     mark = {"type": "fixed", "name": "PocketmqMark", "size": len(AVRO_MARK)}
-    fields = [
-        {"name": "value", "type": msgspec.json.decode(schema)},
-        {"name": "mark", "type": mark},
-    ]
+    fields = [{"name": "value", "type": msgspec.json.decode(schema)}, {"name": "mark", "type": mark}]
     return msgspec.json.encode({"type": "record", "name": "PocketmqMarked", "fields": fields}).decode()
 
 

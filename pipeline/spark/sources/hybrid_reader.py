@@ -50,9 +50,7 @@ def _from_files(part: Range, store: Path, options: SourceOptions) -> Iterator[tu
     if split is None:
         return
     scan = ScanOptions(
-        decompresses=options.decompresses,
-        decode_rows=options.decode_rows,
-        broker_name=part.queue.broker_name,
+        decompresses=options.decompresses, decode_rows=options.decode_rows, broker_name=part.queue.broker_name
     )
     tags = tags_of(options.expression)
     offset, is_checked = part.lo, False

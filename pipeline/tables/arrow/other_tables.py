@@ -26,12 +26,7 @@ from ..files.consume_queues import (
 from ..files.locations import shown_url
 from ..files.log_files import LogFile, LogSplit, log_files, log_splits
 from ..files.queue_check import check_units
-from ..records.columns import (
-    CONSUME_QUEUE_COLUMNS,
-    CONSUMER_OFFSET_COLUMNS,
-    STATISTIC_COLUMNS,
-    arrow_schema,
-)
+from ..records.columns import CONSUME_QUEUE_COLUMNS, CONSUMER_OFFSET_COLUMNS, STATISTIC_COLUMNS, arrow_schema
 from ..records.slices import repeated
 from .store_table import Cut, StoreSettings, find_holes
 from .tasks import BatchesTask, Task, chosen

@@ -20,27 +20,10 @@ from pocketmq.protocol.message.record import MIN_RECORD_BYTES
 
 from ...errors import PATH, CorruptStoreError, OptionError, PathError
 from ..files.consume_queues import QueueSplit, known_log_end, queue_splits
-from ..files.log_files import (
-    LogFile,
-    LogSplit,
-    log_files,
-    log_holes,
-    log_splits,
-    log_window,
-    splits_after,
-)
+from ..files.log_files import LogFile, LogSplit, log_files, log_holes, log_splits, log_window, splits_after
 from ..files.queue_index import FoundRecords, find_by_queues, find_uncovered, read_found
 from ..files.run_statuses import OK
-from ..files.scan import (
-    FAIL,
-    HOW_TO_GO_ON,
-    REPORT,
-    SKIP,
-    ScannedRecords,
-    ScanOptions,
-    scan_log,
-    scan_queue,
-)
+from ..files.scan import FAIL, HOW_TO_GO_ON, REPORT, SKIP, ScannedRecords, ScanOptions, scan_log, scan_queue
 from ..planning.option_values import names_in
 from ..records.boundaries import find_record
 from ..records.columns import STORE_COLUMNS, TIMESTAMP, arrow_schema

@@ -17,13 +17,7 @@ from pocketmq.client.connections.connection import Connection
 from pocketmq.client.connections.name_servers import NameServers
 from pocketmq.client.connections.pool import ConnectionPool
 from pocketmq.client.connections.route import MASTER_ID, Route
-from pocketmq.client.errors import (
-    ClientError,
-    NotReachable,
-    RequestRefused,
-    RouteNotFound,
-    UnreadableReply,
-)
+from pocketmq.client.errors import ClientError, NotReachable, RequestRefused, RouteNotFound, UnreadableReply
 from pocketmq.protocol.bodies.client import CheckClientRequestBody, build_subscription
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.requests.group import UpdateAndCreateSubscriptionGroup

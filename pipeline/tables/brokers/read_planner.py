@@ -25,14 +25,7 @@ from ..planning.ranges import (
     ranges_between,
     split_ranges,
 )
-from ..planning.topic_options import (
-    COMMITTED,
-    EARLIEST,
-    LATEST,
-    ReadBound,
-    SourceOptions,
-    matching_topics,
-)
+from ..planning.topic_options import COMMITTED, EARLIEST, LATEST, ReadBound, SourceOptions, matching_topics
 from .broker_client import BrokerClient
 from .range_reader import read_ranges_whole
 

@@ -21,11 +21,7 @@ from .option_values import NAMESRV, OptionValues, canonical_options, names_in
 from .positions import Queue, check_whole, offsets_from_json
 from .spelling import SOURCE_OPTIONS
 
-ALIASES: Final = {
-    "nameServer": NAMESRV,
-    "rocketmq.client.endpoints": NAMESRV,
-    "topic": "subscribe",
-}
+ALIASES: Final = {"nameServer": NAMESRV, "rocketmq.client.endpoints": NAMESRV, "topic": "subscribe"}
 EARLIEST, LATEST, COMMITTED = "earliest", "latest", "committed"
 DEFAULT_GROUP: Final = "spark-rocketmq-source"
 

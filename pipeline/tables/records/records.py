@@ -19,11 +19,7 @@ from pocketmq.protocol.message.compression import CompressionError, decompress
 from pocketmq.protocol.message.flags import BORN_HOST_IPV6, COMPRESSED, STORE_HOST_IPV6
 from pocketmq.protocol.message.offset_id import encode_message_id, unpack_host
 from pocketmq.protocol.message.properties import KEYS, TAGS, TRAN_MSG, UNIQ_KEY
-from pocketmq.protocol.message.record import (
-    IPV4_HOST_BYTES,
-    IPV6_HOST_BYTES,
-    MIN_RECORD_BYTES,
-)
+from pocketmq.protocol.message.record import IPV4_HOST_BYTES, IPV6_HOST_BYTES, MIN_RECORD_BYTES
 
 from .columns import MESSAGE_COLUMNS, TIMESTAMP
 from .properties import Properties

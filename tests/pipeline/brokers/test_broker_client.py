@@ -3,9 +3,7 @@
 from pathlib import Path
 
 import pytest
-from pocketmq.pipeline.errors import (
-    PipelineError,
-)
+from pocketmq.pipeline.errors import PipelineError
 from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.tables.planning.positions import Queue
 from pocketmq.testing import EmbeddedServer, RocketMQ

@@ -7,11 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.pipeline.errors import (
-    DataLossError,
-    SendError,
-    SourceUnreachable,
-)
+from pocketmq.pipeline.errors import DataLossError, SendError, SourceUnreachable
 from pocketmq.pipeline.tables.brokers import range_reader
 from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.tables.brokers.range_reader import RangeReader

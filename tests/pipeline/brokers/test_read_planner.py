@@ -3,10 +3,7 @@
 import re
 
 import pytest
-from pocketmq.pipeline.errors import (
-    DataLossError,
-    OptionError,
-)
+from pocketmq.pipeline.errors import DataLossError, OptionError
 from pocketmq.pipeline.tables.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.tables.brokers.read_planner import Planner
 from pocketmq.pipeline.tables.planning.positions import Queue

@@ -19,14 +19,7 @@ from pocketmq.pipeline.tables.files.run_statuses import (
 )
 from pocketmq.pipeline.tables.files.scan import ScanOptions
 
-from pipeline.store_files import (
-    Message,
-    units_of,
-    whole_log,
-    write_log,
-    write_queues,
-    write_topics,
-)
+from pipeline.store_files import Message, units_of, whole_log, write_log, write_queues, write_topics
 
 OPTIONS = ScanOptions(on_corrupt="report", decode_rows=7)
 SOUND = [Message(topic, queue_id, offset) for offset in range(12) for topic in "AB" for queue_id in range(2)]

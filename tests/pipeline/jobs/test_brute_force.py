@@ -99,12 +99,7 @@ def test_the_last_message_of_each_key(engine: Any, store: Store) -> None:
         }
         assert {
             (row["topic"], row["key"]): (
-                places[
-                    row["topic"],
-                    row["queueId"],
-                    row["queueOffset"],
-                    row["storeTimestamp"],
-                ],
+                places[row["topic"], row["queueId"], row["queueOffset"], row["storeTimestamp"]],
                 row["versions"],
             )
             for row in found

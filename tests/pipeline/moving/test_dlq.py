@@ -41,10 +41,7 @@ def test_dead_letters_are_counted_and_nothing_is_sent(rocketmq: RocketMQ, tmp_pa
     found = tables(rocketmq, tmp_path)
     assert [
         (row["consumerGroup"], row["originTopic"], row["tags"], row["messages"]) for row in found["groups"]
-    ] == [
-        ("billing", "Orders", "A", 3),
-        ("billing", "Orders", "B", 2),
-    ]
+    ] == [("billing", "Orders", "A", 3), ("billing", "Orders", "B", 2)]
     assert rocketmq.messages("Orders") == []
 
 

@@ -174,10 +174,7 @@ def test_a_mirror_that_was_paused_sends_nothing_while_another_has_its_lease(
 
 
 def test_a_long_copy_renews_its_locks(
-    source: RocketMQ,
-    target: RocketMQ,
-    pass_seconds: Callable[[float], None],
-    monkeypatch: pytest.MonkeyPatch,
+    source: RocketMQ, target: RocketMQ, pass_seconds: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each request takes 15 s; another may have a queue 60 s after its lock was renewed."""
     monkeypatch.setattr(mirror_lease, "PAUSE_SECONDS", 0.01)

@@ -7,10 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.pipeline.errors import CheckpointError, OptionError
 from pocketmq.pipeline.tables.planning.positions import Queue, StreamPosition, read_offsets
-from pocketmq.pipeline.tables.planning.ranges import (
-    Range,
-    ranges_between,
-)
+from pocketmq.pipeline.tables.planning.ranges import Range, ranges_between
 
 QUEUES = st.builds(Queue, st.sampled_from(["A", "B"]), st.sampled_from(["x", "y"]), st.integers(0, 12))
 OFFSETS = st.dictionaries(QUEUES, st.integers(0, 5000), max_size=6)

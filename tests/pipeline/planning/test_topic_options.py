@@ -27,10 +27,7 @@ GOOD = {"rocketmq.namesrv.addr": "127.0.0.1:9876", "subscribe": "T"}
         ({**GOOD, "endingOffsets": "earliest"}, "endingOffsets"),
         ({**GOOD, "pullBatchsize": "0"}, "pullBatchSize must be a whole number, from 1 to 65536"),
         ({**GOOD, "rocketmq.accessKey": "user"}, "rocketmq.accessKey, rocketmq.secretKey: set both or none"),
-        (
-            {**GOOD, "rocketmq.tls.client.certPath": "c"},
-            "rocketmq.tls.enable is required with",
-        ),
+        ({**GOOD, "rocketmq.tls.client.certPath": "c"}, "rocketmq.tls.enable is required with"),
         ({"rocketmq.namesrv.addr": "x", "subscribePattern": "("}, "subscribePattern"),
         ({"rocketmq.namesrv.addr": "x", "assign": "{}"}, "assign"),
         ({"rocketmq.namesrv.addr": "x", "subscribePattern": ""}, "subscribePattern is required"),

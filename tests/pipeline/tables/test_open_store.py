@@ -237,10 +237,7 @@ def test_damage_is_an_error_a_warning_or_a_row(tmp_path: Path) -> None:
         ({"check_queues": True, "table": "stats"}, "check_queues is for table runs"),
         ({"since": "yesterday"}, "since must be a datetime or epoch ms, got 'yesterday'"),
         ({"filters": "tags = 'A'"}, "filters must be an expression or a list"),
-        (
-            {"filters": [("colour", "=", 1)]},
-            "filters: unknown column colour; the columns are topic",
-        ),
+        ({"filters": [("colour", "=", 1)]}, "filters: unknown column colour; the columns are topic"),
         (
             {"filters": [("queueId", "=", "x")]},
             "filters: a value does not have the type of its column: int32 and string cannot be compared",
