@@ -20,7 +20,7 @@ from .clock import Clock
 from .config import StoreConfig
 from .durability.abort_marker import AbortMarker
 from .durability.checkpoint import Checkpoint
-from .durability.flusher import Flusher, OnFlushed
+from .durability.flusher import Flusher
 from .durability.foreign_parts import refuse_foreign_parts
 from .durability.recovery import Recovery, RecoveryReport
 from .durability.store_lock import StoreLock
@@ -223,14 +223,6 @@ class MessageStore:
         if self._flusher is None:
             raise StoreClosedError(f"store {self.config.root} is not open")
         return self._flusher
-
-    def call_when_flushed(self, position: int, callback: OnFlushed) -> None:
-        """Call back once the log is on disk up to `position`: True, or False if the disk refused.
-
-        The call comes from the flusher's thread, one pass for all that wait; or at once, from here, if the disk has
-        the bytes. Raises StoreClosedError.
-        """
-        self._open_flusher.call_when_flushed(position, callback)
 
     def force_log(self, position: int) -> None:
         """Return once the log is on disk up to `position`; any thread but the flusher's. Raises StoreError, OSError."""

@@ -13,7 +13,6 @@ A message's body is its key and some more bytes. The writer continues until it i
 import os
 import random
 import sys
-import threading
 
 from pocketmq.broker.tables.offset_table import OffsetTable
 from pocketmq.protocol.message.properties import encode_properties
@@ -59,7 +58,7 @@ def write(root: str, mode: str, seed: str) -> None:
         result = store.append(NewMessage(TOPIC, queue_id, body, encode_properties(properties)))
         assert result.status is PutStatus.PUT_OK
         if mode == "SYNC_FLUSH" and chance.random() < 0.3:
-            wait_for_disk(store)
+            store.force_log(store.log_end)
             store.dispatch_flushed()
         if mode == "ASYNC_FLUSH" or result.position < store.flushed_position:
             tell(f"a {queue_id} {result.queue_offset} {key}")
@@ -69,12 +68,6 @@ def write(root: str, mode: str, seed: str) -> None:
         if number % SAVE_EVERY == 0:
             offsets.persist()
             tell(f"p {number + 1}")
-
-
-def wait_for_disk(store: MessageStore) -> None:
-    done = threading.Event()
-    store.call_when_flushed(store.log_end, lambda is_safe: done.set() if is_safe else None)
-    assert done.wait(30)
 
 
 def main() -> None:

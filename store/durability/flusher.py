@@ -2,12 +2,12 @@
 
 It forces the log every 500 ms when 4 pages wait (all of it every 10 s), the queues every second when 2 pages wait (64
 of them; a second later the next ones; all of them, and the index, every minute), the checkpoint every second; under
-SYNC_FLUSH the log at once, one pass for all waiting callbacks. Nothing is written here but the checkpoint: the
-event-loop thread writes through the maps, this thread calls fdatasync, which releases the interpreter lock while it
-waits for the disk. The next log file is made here too, when the last is half full. Callbacks run in this thread.
+SYNC_FLUSH, and for threads in `force_log`, the log at once. Nothing is written here but the checkpoint: the event-loop
+thread writes through the maps, this thread calls fdatasync, which releases the interpreter lock while it waits for the
+disk. The next log file is made here too, when the last is half full. `on_progress` is called in this thread.
 
 A failed fsync is never repeated: the system has marked the pages as clean, so a second call would succeed and the data
-be lost. Waiting callbacks get False, and the store accepts no more messages (`on_disk_failure`).
+be lost. `force_log` raises then, and the store accepts no more messages (`on_disk_failure`).
 Official classes: FlushRealTimeService, GroupCommitService, FlushConsumeQueueService.
 """
 
@@ -27,8 +27,6 @@ from .checkpoint import Checkpoint
 
 logger = logging.getLogger(__name__)
 
-OnFlushed = Callable[[bool], None]
-
 _CHECKPOINT_INTERVAL_MS = 1000
 _LONGEST_SLEEP_SECONDS = 0.5
 _QUEUES_FORCED_IN_A_PASS = 64
@@ -42,7 +40,7 @@ longer than messages should wait: a short sleep after every _QUEUES_IN_A_TURN qu
 
 
 class Flusher:
-    """Owner: its own thread, in `run_pass`; the event loop calls `start`, `stop`, `wake`, `call_when_flushed`."""
+    """Owner: its own thread, in `run_pass`; the event loop calls `start`, `stop`, `wake`."""
 
     def __init__(
         self,
@@ -67,7 +65,8 @@ class Flusher:
         self._condition = threading.Condition()
         self._wanted = False
         self._stopping = False
-        self._waiters: list[tuple[int, OnFlushed]] = []
+        self._waiters: list[tuple[int, SimpleQueue[bool]]] = []
+        """Log positions that threads wait for in `force_log`, and where each gets its answer."""
         self._thread: threading.Thread | None = None
         self._to_release: list[mmap.mmap] = []
         now_ms = clock.monotonic_ms()
@@ -84,7 +83,7 @@ class Flusher:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, force the log and call all waiting callbacks.
+        """End the thread, force the log and answer all that wait.
 
         Raises OSError or DiskFailedError if the disk refuses, or has refused before.
         """
@@ -108,7 +107,7 @@ class Flusher:
             self._flush_queues(everything=True)
 
     def wake(self) -> None:
-        """Flush the log soon; no callback waits for it."""
+        """Flush the log soon."""
         if not self._wanted:
             with self._condition:
                 self._wanted = True
@@ -117,23 +116,6 @@ class Flusher:
     def release_later(self, memory: mmap.mmap) -> None:
         """Drop the map of a deleted file in a later pass, one a pass: freeing a large file takes long."""
         self._to_release.append(memory)
-
-    def call_when_flushed(self, position: int, callback: OnFlushed) -> None:
-        """Call back once the log is on disk up to `position` (True), or could not be forced (False).
-
-        Called at once, in the caller's thread, if the disk has it; else from the flusher's thread. There is no
-        time limit here: the caller puts syncFlushTimeout around its own wait.
-        """
-        if position <= self._log.files.flushed:
-            callback(True)
-            return
-        with self._condition:
-            if not self._stopping:
-                self._waiters.append((position, callback))
-                self._wanted = True
-                self._condition.notify()
-                return
-        callback(False)
 
     def force_log(self, position: int) -> None:
         """Return once the log is on disk up to `position`; any thread but the flusher's.
@@ -146,9 +128,15 @@ class Flusher:
             with self._noting_failure():
                 self._flush_log(least_pages=0)
             return
-        answers: SimpleQueue[bool] = SimpleQueue()
-        self.call_when_flushed(position, answers.put)
-        if not answers.get():
+        answer: SimpleQueue[bool] = SimpleQueue()
+        with self._condition:
+            if self._stopping:
+                answer.put(False)
+            else:
+                self._waiters.append((position, answer))
+                self._wanted = True
+                self._condition.notify()
+        if not answer.get():
             raise self.disk_failure or StoreError(f"the log was not forced up to {position}")
 
     def _run(self) -> None:
@@ -177,7 +165,7 @@ class Flusher:
 
     def run_pass(self) -> None:
         """Force what is due now. Raises OSError, after which the next pass may succeed, and DiskFailedError, which
-        every later pass raises again. In both cases all waiting callbacks have been called."""
+        every later pass raises again. In both cases all that wait have been answered."""
         try:
             with self._noting_failure():
                 self._do_what_is_due()
@@ -242,18 +230,15 @@ class Flusher:
         if flushed and least_pages == 0 and newest_timestamp:
             self._checkpoint.physic_msg_timestamp = newest_timestamp
 
-    def _take_waiters(self) -> list[tuple[int, OnFlushed]]:
+    def _take_waiters(self) -> list[tuple[int, SimpleQueue[bool]]]:
         with self._condition:
             waiters, self._waiters = self._waiters, []
         return waiters
 
-    def _answer(self, waiters: list[tuple[int, OnFlushed]]) -> None:
+    def _answer(self, waiters: list[tuple[int, SimpleQueue[bool]]]) -> None:
         flushed = self._log.files.flushed
-        for position, callback in waiters:
-            try:
-                callback(position <= flushed)
-            except Exception:
-                logger.exception("a callback waiting for log position %d failed", position)
+        for position, answer in waiters:
+            answer.put(position <= flushed)
 
     def _flush_queues(self, *, everything: bool) -> None:
         """The marks are read before the files are forced, so they do not cover records of the time between. The log is

@@ -148,7 +148,7 @@ def test_slave_and_closed_stores_refuse_messages(open_store, put, new_message):
     store.close()
     assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
     with pytest.raises(StoreClosedError):
-        store.call_when_flushed(0, lambda flushed: None)
+        store.force_log(0)
     with pytest.raises(StoreClosedError):
         store.flush_pass()
 

@@ -118,11 +118,10 @@ def test_store_refuses_messages_once_the_disk_has_failed(open_store, put, clock,
     assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
     shown = [b"before"] if mode == "SYNC_FLUSH" else [b"before", b"lost?"]
     assert bodies(store) == shown, "what was not forced is not shown under SYNC_FLUSH"
-    late: list[bool] = []
-    store.call_when_flushed(store.log_end, late.append)
+    with pytest.raises(DiskFailedError):
+        store.force_log(store.log_end)
     with pytest.raises(DiskFailedError):
         store.flush_pass()
-    assert late == [False]
     store.close()
     assert len((root / "abort").read_text().split()) == 1, (
         "recovery must not trust the page cache after a disk failure"
@@ -164,29 +163,15 @@ def test_lack_of_file_descriptors_is_no_disk_failure(open_store, put, clock, mon
     assert put(store).status is PutStatus.PUT_OK
 
 
-def test_all_waiters_share_one_flush(open_store, put, disk):
+def test_all_that_was_appended_shares_one_flush(open_store, put, disk):
     store = open_store(flush_disk_type="SYNC_FLUSH", **BIG)
-    answers: list[bool] = []
     for _ in range(10):
-        result = put(store)
-        store.call_when_flushed(result.position + result.size, answers.append)
-    assert answers == []
+        put(store)
+    assert store.flushed_position == 0
     calls_before = disk.calls
     store.flush_pass()
-    assert answers == [True] * 10
+    assert store.flushed_position == store.log_end
     assert disk.calls == calls_before + 1
-    store.call_when_flushed(store.log_end, answers.append)
-    assert len(answers) == 11, "what is on disk already is answered at once"
-
-
-def test_one_failing_callback_does_not_block_the_others(open_store, put, disk):
-    store = open_store(flush_disk_type="SYNC_FLUSH", **BIG)
-    answers: list[bool] = []
-    put(store)
-    store.call_when_flushed(1, lambda flushed: answers[99])
-    store.call_when_flushed(1, answers.append)
-    store.flush_pass()
-    assert answers == [True]
 
 
 def test_sync_flush_shows_messages_only_once_they_are_on_disk(open_store, put, disk):
@@ -218,8 +203,7 @@ def test_other_lines_show_messages_at_once_under_sync_flush(open_store, put, dis
     assert store.max_offset("orders", 0) == 1
 
 
-def test_close_flushes_and_dispatches_for_every_waiter(open_store, put, disk):
-    answers: list[bool] = []
+def test_close_flushes_and_dispatches(open_store, put, disk):
     arrivals: list[int] = []
     store = open_store(
         flush_disk_type="SYNC_FLUSH",
@@ -227,9 +211,8 @@ def test_close_flushes_and_dispatches_for_every_waiter(open_store, put, disk):
         **BIG,
     )
     put(store)
-    store.call_when_flushed(store.log_end, answers.append)
     store.close()
-    assert (answers, arrivals) == ([True], [0])
+    assert (store.flushed_position, arrivals) == (store.log_end, [0])
     assert open_store(**BIG).max_offset("orders", 0) == 1
 
 

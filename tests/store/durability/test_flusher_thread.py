@@ -1,4 +1,4 @@
-"""The flusher's own thread: whom it answers, when it pauses, how it ends. What it forces is in `test_flusher.py`."""
+"""The flusher's own thread: who waits for it, when it pauses, how it ends. What it forces is in `test_flusher.py`."""
 
 import threading
 
@@ -29,20 +29,12 @@ def test_forcing_the_log_returns_once_a_single_byte_is_on_disk(open_store, put, 
 
 
 def test_background_thread_serves_a_waiter_and_ends_with_the_store(open_store, put):
-    """Real thread, real disk; the event is set by the flusher itself, so nothing sleeps here."""
+    """Real thread, real disk; nothing sleeps here."""
     before = running_threads()
     store = open_store(flush_disk_type="SYNC_FLUSH", flush_in_background=True, **BIG)
     result = put(store)
-    done = threading.Event()
-    answers: list[tuple[bool, str]] = []
-
-    def answered(flushed: bool) -> None:
-        answers.append((flushed, threading.current_thread().name))
-        done.set()
-
-    store.call_when_flushed(result.position + result.size, answered)
-    assert done.wait(10)
-    assert answers[0][0] is True
+    store.force_log(result.position + result.size)
+    assert store.flushed_position >= result.position + result.size
     store.close()
     assert begun_since(before) == []
 
@@ -83,14 +75,6 @@ def test_background_thread_answers_every_waiter_after_the_disk_failed(open_store
     disk.broken = True
     assert put(store).status is PutStatus.PUT_OK
     for _ in range(2):
-        done = threading.Event()
-        answers: list[bool] = []
-
-        def answered(flushed: bool, answers: list[bool] = answers, done: threading.Event = done) -> None:
-            answers.append(flushed)
-            done.set()
-
-        store.call_when_flushed(store.log_end, answered)
-        assert done.wait(10)
-        assert answers == [False]
+        with pytest.raises(DiskFailedError):
+            store.force_log(store.log_end)
         disk.broken = False

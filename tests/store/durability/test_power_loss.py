@@ -37,8 +37,6 @@ class Life:
         self.root, self.mode, self.chance, self.disk = root, mode, chance, disk
         self.clock = VirtualClock()
         self.records: list[tuple[int, int, int, int, bytes, str]] = []
-        self.acknowledged = 0
-        """Log position up to which messages were acknowledged as flushed."""
         self.made = 0
         self.store = self.open()
 
@@ -80,17 +78,9 @@ class Life:
             key = decode_properties(message.properties)["KEYS"]
             self.records.append((position, size, message.queue_id, offset, bytes(message.body), key))
         self.clock.advance(self.chance.randint(0, 20))
-        if self.mode == "SYNC_FLUSH" and self.chance.random() < 0.7:
-            self.store.call_when_flushed(
-                placed.end, lambda is_safe: self.answered(placed.end, is_safe=is_safe)
-            )
 
     def append_one(self, message: NewMessage) -> Placed:
         return self.store.append_all([self.store.pack_message(message)])
-
-    def answered(self, end: int, *, is_safe: bool) -> None:
-        if is_safe:
-            self.acknowledged = max(self.acknowledged, end)
 
     def flush(self) -> None:
         self.clock.advance(self.chance.choice((1, 600, 1_100, 10_000, 61_000)))
@@ -113,7 +103,6 @@ class Life:
 
     def lose_power(self) -> None:
         flushed = self.store.flushed_position
-        assert self.acknowledged <= flushed
         if self.chance.random() < 0.3:
             self.refuse()
         leave_as_killed(self.store)

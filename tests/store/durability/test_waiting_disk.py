@@ -76,12 +76,22 @@ def test_messages_are_stored_and_read_while_the_disk_is_busy(open_store, put, cl
     assert len(store.log.files) > 3
     assert len(bodies(store)) == 301
     assert store.flushed_position == 0
-    answers: list[bool] = []
-    done = threading.Event()
-    store.call_when_flushed(store.log_end, lambda is_safe: (answers.append(is_safe), done.set()))
     disk.release()
-    assert done.wait(WAIT_SECONDS)
-    assert answers == [True]
+    store.force_log(store.log_end)
+    assert store.flushed_position == store.log_end
+
+
+def test_a_thread_that_forces_the_log_goes_on_when_the_store_closes(open_store, put, disk):
+    store = open_store(flush_in_background=True, mapped_file_size_commit_log=FILE_BYTES)
+    put(store)
+    waiting = threading.Thread(target=store.force_log, args=(store.log_end,))
+    waiting.start()
+    assert disk.asked.wait(WAIT_SECONDS)
+    disk.release()
+    store.close()
+    waiting.join(WAIT_SECONDS)
+    assert not waiting.is_alive()
+    assert store.flushed_position == store.log_end
 
 
 def test_flusher_creates_the_next_log_file_once_the_last_is_half_full(open_store, put, makers):
