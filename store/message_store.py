@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable
 
 from pocketmq.core.copies import Copy, CopyForm, read_copies
-from pocketmq.protocol.message.record import MIN_RECORD_BYTES
 
 from . import layout
 from .admission import Admission
@@ -316,22 +315,6 @@ class MessageStore:
     def delete_expired_queues(self, is_kept: Callable[[str], bool]) -> None:
         """Delete queues all of whose messages have left the log, unless `is_kept(topic)`."""
         self._queues.delete_expired(self.log.start, is_kept)
-
-    @property
-    def log_file_count(self) -> int:
-        return len(self.log.files)
-
-    def oldest_log_file_written_ms(self) -> int | None:
-        """When the oldest log file was last written; None if only the file being written to is left."""
-        files = self.log.files
-        return files[0].path.stat().st_mtime_ns // 1_000_000 if len(files) > 1 else None
-
-    def second_log_file_begun_ms(self) -> int | None:
-        """The store time of the first message after the oldest log file; None without one. In virtual time it says when
-        the oldest file was last written: the file system's times are the wall's."""
-        files = self.log.files
-        begun_ms = self.log.store_timestamp(files[1].base, MIN_RECORD_BYTES) if len(files) > 1 else -1
-        return begun_ms if begun_ms >= 0 else None
 
     def delete_oldest_log_file(self) -> bool:
         """Delete the oldest log file, and queue files and index files that only it needed; moves the min offsets.

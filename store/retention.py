@@ -22,6 +22,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from pocketmq.protocol.message.record import MIN_RECORD_BYTES
+
 from . import layout
 from .clock import Clock
 from .config import StoreConfig
@@ -77,7 +79,7 @@ class Retention:
             return now_ms
         key = (
             self._store.log_start,
-            self._store.log_file_count,
+            len(self._store.log.files),
             config.file_reserved_time,
             config.delete_when,
         )
@@ -163,10 +165,15 @@ class Retention:
 
     def _oldest_written_ms(self) -> int | None:
         """When the oldest file was last written, by the store's clock; `None` if only the newest file is left."""
-        written_ms = self._store.oldest_log_file_written_ms()
-        if written_ms is None or not self._clock.is_virtual:
-            return written_ms
-        return self._store.second_log_file_begun_ms() or written_ms
+        log = self._store.log
+        if len(log.files) <= 1:
+            return None
+        if self._clock.is_virtual:
+            # The file system's times are the wall's. The first message behind the file says when it was full.
+            begun_ms = log.store_timestamp(log.files[1].base, MIN_RECORD_BYTES)
+            if begun_ms > 0:
+                return begun_ms
+        return log.files[0].path.stat().st_mtime_ns // 1_000_000
 
 
 class SystemDisk:
