@@ -62,8 +62,8 @@ class Appending:
         self.forget_deferred = self._deferred.clear
         """What waits for the disk is read from the log then: its queues are being deleted."""
         self.statistics = PutStatistics()
-        self.after_append: Callable[[], None] | None = None
-        """Called after each append, if set."""
+        self.after_append: list[Callable[[], None]] = []
+        """Called after each append, in this order: to wake the flusher, to copy to slaves."""
 
     def pack_message(self, message: NewMessage) -> Message:
         """The message as `append_all` wants it. Raises RefusedError for a topic or host that no record can hold."""
@@ -117,8 +117,9 @@ class Appending:
         )
         if placed.refusal is not None:
             self.statistics.failed += 1
-        if placed.runs and self.after_append is not None:
-            self.after_append()
+        if placed.runs:
+            for action in self.after_append:
+                action()
         self.statistics.count(len(placed.sizes), sum(placed.sizes), started_ns)
         return placed
 

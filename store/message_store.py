@@ -78,7 +78,6 @@ class MessageStore:
         self._call_soon = call_soon
         self._flush_in_background = flush_in_background
         self._on_arrivals = on_arrivals
-        self._on_append: Callable[[], None] | None = None
         self._waits_for_flush = config.flush_disk_type == "SYNC_FLUSH"
         self.log = CommitLog(config)
         self._queues = QueueTable(config)
@@ -92,6 +91,7 @@ class MessageStore:
         self._appending = appending = Appending(config, clock, self.parts, self.admission)
         self.append, self.append_all = appending.append, appending.append_all
         self.head, self.pack_message = appending.head, appending.pack_message
+        self.after_append = appending.after_append
         self.statistics = appending.statistics
         budget = MemoryBudget(config)
         self.reader = MessageReader(config, self.log, self._queues, self._index, budget)
@@ -154,7 +154,8 @@ class MessageStore:
             self.config, self.clock, self.parts, checkpoint, self._after_log_flush, self._record_disk_failure
         )
         self._dispatcher.on_arrivals = self._on_arrivals
-        self._decide_after_append()
+        if self._waits_for_flush:
+            self.after_append.append(self._flusher.wake)
         if self._flush_in_background:
             self._flusher.start()
         self.admission.open()
@@ -190,7 +191,6 @@ class MessageStore:
             )
         finally:
             self._flusher = None
-            self._decide_after_append()
             self._lock.release()
 
     def _after_log_flush(self) -> None:
@@ -280,30 +280,6 @@ class MessageStore:
         if self._dispatcher.newest_timestamp:
             self.log.newest_store_timestamp = self._dispatcher.newest_timestamp
         return more
-
-    @property
-    def on_append(self) -> Callable[[], None] | None:
-        """Called after each append while slaves copy the log."""
-        return self._on_append
-
-    @on_append.setter
-    def on_append(self, callback: Callable[[], None] | None) -> None:
-        self._on_append = callback
-        self._decide_after_append()
-
-    def _decide_after_append(self) -> None:
-        """SYNC_FLUSH wakes the flusher, `on_append` the slaves: one callable, because every append calls it."""
-        is_sync = self.config.flush_disk_type == "SYNC_FLUSH"
-        wake, copy = self._flusher.wake if self._flusher is not None and is_sync else None, self._on_append
-        if wake is None or copy is None:
-            self._appending.after_append = wake or copy
-            return
-
-        def wake_and_copy() -> None:
-            wake()
-            copy()
-
-        self._appending.after_append = wake_and_copy
 
     # Deleting
 

@@ -107,15 +107,16 @@ class ReplicationMaster:
                 self._has_said = True
                 _log.warning("refused %s: %s", slave.peer, HA_PORT_IS_OPEN)
             return False
+        if not self.slaves:
+            self._state.store.after_append.append(self._schedule_send)
         self.slaves.append(slave)
-        self._state.store.on_append = self._schedule_send
         return True
 
     def remove_slave(self, slave: "SlaveConnection") -> None:
         if slave in self.slaves:
             self.slaves.remove(slave)
-        if not self.slaves:
-            self._state.store.on_append = None
+            if not self.slaves:
+                self._state.store.after_append.remove(self._schedule_send)
 
     def _schedule_send(self) -> None:
         """Send new records in the next loop iteration, all records of this iteration together."""

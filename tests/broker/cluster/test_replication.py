@@ -240,10 +240,10 @@ async def test_slave_ahead_of_its_master_copies_nothing(tmp_path: Path) -> None:
 
 async def test_a_master_without_slaves_is_not_notified_of_appends(tmp_path: Path) -> None:
     async with running(make_node(tmp_path / "m")) as master:
-        assert master.broker.store.on_append is None
+        assert master.broker.store.after_append == []
         async with running(slave_of(master, tmp_path / "s")):
-            await until(lambda: master.broker.store.on_append is not None)
-        await until(lambda: master.broker.store.on_append is None)
+            await until(lambda: master.broker.store.after_append)
+        await until(lambda: not master.broker.store.after_append)
 
 
 async def test_silent_slaves_are_closed_and_quiet_ones_hear_a_sign_of_life(tmp_path: Path) -> None:
