@@ -20,7 +20,6 @@ from pocketmq.broker.time.periodic import Periodic, PeriodicActions
 
 from ..calls.rpc_call import RpcCall
 from ..clients.clients import Clients
-from ..clients.peer import GrpcPeer
 from ..conversion.names import checked_group, checked_topic
 from ..messages import (
     OK,
@@ -106,7 +105,7 @@ class Consuming:
         self.durable_log = broker.popping.durable_log
         self.acks = AckBatch(broker.popping)
         self._periodic_actions = PeriodicActions(broker.state.timers)
-        clients.when_gone.append(self._client_gone)
+        clients.when_gone.append(lambda peer: self.renewal.client_left(peer.client_id))
         broker.popping.when_rewound.append(self.renewal.forget)
 
     def start(self) -> None:
@@ -146,6 +145,3 @@ class Consuming:
         """Whether a client is in a group now."""
         peer, members = self.clients.find(client_id), self.broker.membership.consumers.get(group)
         return peer is not None and members is not None and peer in members.connections
-
-    def _client_gone(self, peer: GrpcPeer) -> None:
-        self.renewal.client_left(peer.client_id)

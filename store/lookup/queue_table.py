@@ -117,15 +117,11 @@ class QueueTable:
             queue.next_offset = queue.max_offset
         self.delete_files_before(log_start)
 
-    def correct_min_offsets(self, log_start: int) -> None:
-        for queue in self:
-            queue.correct_min_offset(log_start, self._emulate)
-
     def delete_files_before(self, log_start: int) -> None:
         """After a log file was deleted: delete the old queue files, then move the min offsets."""
         for queue in self:
             queue.delete_files_before(log_start)
-        self.correct_min_offsets(log_start)
+            queue.correct_min_offset(log_start, self._emulate)
 
     def delete_topic(self, topic: str) -> None:
         """Forget the queues of a topic, if it has some, and delete their files."""
