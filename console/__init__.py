@@ -6,10 +6,9 @@ app.py                what each request passes: the guard, the function of its a
 guard.py              who may ask
 answers.py            addresses and what answers them: JSON, errors, how parameters and bodies are read
 pages.py              long lists in pages, and long work in turns
-server_access.py      what the port shows: a node, its request log, its faults, its state
+server_access.py      what the port shows: a node
 cluster_views.py      topics, groups, lag, first positions, and which member holds which queue
 message_views.py      messages looked up and sent
-stand_in_views.py     faults, requests, virtual time, reset, snapshots
 metrics.py            figures with RocketMQ 5's metric names
 values.py             what it answers and reads, as structs
 broker_values.py      what a broker has as such structs

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
-from . import cluster_views, message_views, metrics, stand_in_views  # noqa: F401  they fill OPERATIONS
+from . import cluster_views, message_views, metrics  # noqa: F401  they fill OPERATIONS
 from .answers import BINARY, JSON, OPERATIONS, Call, Operation, as_json, serves
 from .values import Error, Health
 

@@ -1,7 +1,7 @@
 """Writes the tables of docs/http.md, behind its mark: `python docs/reference.py`.
 
 They name every address of the HTTP port, its parameters, and every member of its objects. The sources are what the
-program itself reads: the operations and structs of `console/`.
+program itself reads: the operations and structs of `console/`, and the operations of the stand-in.
 """
 
 import ast
@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 from pocketmq.console import openapi, values
 from pocketmq.console.answers import JSON, OPERATIONS, Operation
+from pocketmq.testing.server import stand_in_views  # noqa: F401  its views fill OPERATIONS
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 HTTP_PAGE: Final = ROOT / "docs" / "http.md"

@@ -99,7 +99,7 @@ ROOMS: dict[str, list[str]] = {
         "broker_values server_access",
         "answers",
         "cluster_views metrics",
-        "message_views stand_in_views",
+        "message_views",
         "openapi",
         "app",
         "server",

@@ -11,9 +11,9 @@ from functools import partial
 
 from pocketmq.broker.node import Node
 from pocketmq.console.server import Console
-from pocketmq.console.server_access import NotRunning, ServerAccess
+from pocketmq.console.server_access import NotRunning
 
-from ..server.admin_port import RulesAsJson
+from ..server.stand_in_views import StandIn
 from .cluster_broker import ClusterBroker
 from .cluster_context import ClusterContext
 
@@ -21,10 +21,8 @@ from .cluster_context import ClusterContext
 def console_of(context: ClusterContext, brokers: Mapping[str, ClusterBroker]) -> Console:
     """The port of a cluster, not started."""
 
-    def access(node: Callable[[], Node]) -> ServerAccess:
-        watched, rules = context.watched, RulesAsJson(context.watched.faults)
-        ledger = watched.keep_ledger()
-        return ServerAccess(node, rules, watched.requests, time=lambda: context.time, ledger=ledger)
+    def access(node: Callable[[], Node]) -> StandIn:
+        return StandIn(node, context.watched, time=lambda: context.time)
 
     def first() -> Node:
         """The first master that runs."""
@@ -33,7 +31,7 @@ def console_of(context: ClusterContext, brokers: Mapping[str, ClusterBroker]) ->
                 return broker.node
         raise NotRunning("no broker of the cluster is running")
 
-    def each() -> dict[str, ServerAccess]:
+    def each() -> dict[str, StandIn]:
         return {name: access(partial(_running, broker)) for name, broker in brokers.items()}
 
     return Console(access(first), each)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from pocketmq.console.guard import Guard
-from pocketmq.console.stand_in_views import MAX_STREAMS
 from pocketmq.testing import EmbeddedServer, RocketMQ
+from pocketmq.testing.server.stand_in_views import MAX_STREAMS
 
 from waiting import wait_until
 
@@ -232,7 +232,7 @@ def test_time_is_not_moved_backwards(step: object) -> None:
 def test_the_stack_of_a_failure_is_logged_once(
     api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("pocketmq.console.stand_in_views.Clock", lambda virtual, now_ms: 1 / 0)
+    monkeypatch.setattr("pocketmq.testing.server.stand_in_views.Clock", lambda virtual, now_ms: 1 / 0)
     for _ in range(3):
         assert api.ask("GET", "/api/clock") == (500, {"error": "ZeroDivisionError: division by zero"})
     failures = [record for record in caplog.records if record.name == "pocketmq.console"]

@@ -16,9 +16,8 @@ from pocketmq.console.connections import (
     HttpConnections,
 )
 from pocketmq.console.server import Console
-from pocketmq.console.server_access import ServerAccess
 from pocketmq.testing import EmbeddedServer
-from pocketmq.testing.server.admin_port import RulesAsJson
+from pocketmq.testing.server.stand_in_views import StandIn
 
 from waiting import wait_until
 
@@ -32,8 +31,7 @@ class Port:
     """A port of its own, whose connections are looked at when the test says so."""
 
     def __init__(self, server: EmbeddedServer) -> None:
-        rules = RulesAsJson(server.faults)
-        access = ServerAccess(lambda: server.node, rules, server.requests)
+        access = server.call(StandIn, lambda: server.node, server.watched)
         self.server = server
         self.console = Console(access)
         self.address = server.run(self.console.start("127.0.0.1", 0)).removeprefix("http://")

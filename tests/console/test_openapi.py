@@ -18,6 +18,7 @@ from pocketmq.console.values import Error, Health, NewFault, Sent
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.faults.rule_json import EFFECTS, known_words
+from pocketmq.testing.server import stand_in_views  # noqa: F401  its views fill OPERATIONS
 
 from documents import ROOT
 

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from pocketmq.client import LitePullConsumer, PushConsumer
 from pocketmq.console.server import Console
-from pocketmq.console.server_access import ServerAccess
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.testing import EmbeddedServer, RocketMQ
-from pocketmq.testing.faults.rule_json import known_words
+from pocketmq.testing.server.stand_in_views import StandIn
 
 from frames_client import raw
 
@@ -309,8 +308,8 @@ class PlantedLedger:
 
 def test_a_verdict_shows_its_findings_and_their_proof(window: Browser) -> None:
     with EmbeddedServer() as server:
-        rules: Any = SimpleNamespace(words=known_words)
-        access = ServerAccess(lambda: server.node, rules, None, ledger=PlantedLedger())  # type: ignore[arg-type]
+        access = server.call(StandIn, lambda: server.node, server.watched)
+        access.ledger = PlantedLedger()  # type: ignore[assignment]
         console = Console(access)
         url = server.run(console.start("127.0.0.1", 0))
         window.open(f"{url}/#ledger")

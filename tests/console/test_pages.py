@@ -237,7 +237,7 @@ def test_rules_are_read_page_by_page_with_their_newest_hits(
 
 
 def test_rules_are_limited(api: Api, server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pocketmq.testing.server.admin_port.MAX_RULES", 2)
+    monkeypatch.setattr("pocketmq.testing.server.stand_in_views.MAX_RULES", 2)
     for expected in (201, 201, 400):
         assert api.ask("POST", "/api/faults", {"effect": "refuse", "code": "GET_MAX_OFFSET"})[0] == expected
 

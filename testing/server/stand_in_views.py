@@ -1,22 +1,47 @@
 """The stand-in's own abilities over HTTP: faults, request log, virtual time, reset and snapshots.
 
-The words are those of Python: `rocketmq.faults`, `.requests`, `.clock`.
+The words are those of Python: `rocketmq.faults`, `.requests`, `.clock`. Importing this file adds its addresses to those
+of `pocketmq.console`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any, Final
 
 import msgspec
-from pocketmq.broker.time.timers import TimeStuckError
+from pocketmq.broker.node import Node
+from pocketmq.broker.time.timers import MovedTime, TimeStuckError
+from pocketmq.console.answers import (
+    BINARY,
+    PAGES,
+    Call,
+    Problem,
+    as_json,
+    number_of,
+    read_body,
+    read_json,
+    serves,
+)
+from pocketmq.console.pages import Page, Pause, in_turns
+from pocketmq.console.server_access import ServerAccess
+from pocketmq.console.values import (
+    Clock,
+    Fault,
+    LedgerMessage,
+    LedgerVerdict,
+    LoggedRequest,
+    NewFault,
+    Step,
+    Words,
+)
 from starlette.responses import Response, StreamingResponse
 
-from .answers import BINARY, PAGES, Call, Problem, as_json, number_of, read_body, read_json, serves
-from .pages import Page, Pause, in_turns
-from .server_access import Ledger, ServerAccess
-from .values import Clock, Fault, LedgerMessage, LedgerVerdict, LoggedRequest, NewFault, Step, Words
+from ..faults.rule import AnyRule
+from ..faults.rule_json import add_rule, known_words
+from ..faults.watched_node import WatchedNodes
+from ..state.reset import Mark, restore
+from ..state.snapshot import ACCESS_TABLES, Snapshot, restore_snapshot, snapshot_of, take_snapshot
 
 SEARCH_WORDS: Final = ("code", "topic", "queue_id", "group", "client_id", "broker", "oneway", "response")
 MAX_REQUESTS: Final = 10_000
@@ -24,10 +49,39 @@ MAX_REQUESTS: Final = 10_000
 MAX_STREAMS: Final = 64
 """Streams of requests that may be open at once."""
 MAX_RULES: Final = 1000
-"""Rules in one answer."""
+"""Rules that are added over HTTP, and in one answer; each costs every request a comparison."""
 MAX_VERDICTS: Final = 1000
 """Verdicts in one answer."""
 SNAPSHOT_BYTES: Final = 256 << 20
+
+
+class StandIn(ServerAccess):
+    """A running node, and what is done with all nodes that `watched` watches. Make it on their loop."""
+
+    def __init__(
+        self,
+        node: Callable[[], Node],
+        watched: WatchedNodes,
+        *,
+        time: Callable[[], MovedTime | None] | None = None,
+        mark: Callable[[], Mark] | None = None,
+    ) -> None:
+        """`mark` is the state that a reset returns to. Without one, as in a cluster, there are neither resets nor
+        snapshots."""
+        super().__init__(node, time=time)
+        self.watched = watched
+        self.ledger = watched.keep_ledger()
+        self.mark = mark
+        self.open_streams = 0
+
+    def rules(self) -> list[AnyRule]:
+        """By id."""
+        return sorted(self.watched.faults.rules, key=lambda rule: rule.id)
+
+
+def _of(call: Call) -> StandIn:
+    assert isinstance(call.access, StandIn)
+    return call.access
 
 
 # -- faults
@@ -36,7 +90,7 @@ SNAPSHOT_BYTES: Final = 256 << 20
 @serves("GET", "/api/words", answer=Words)
 async def words(call: Call) -> Response:
     """The names that this server knows: requests, responses, effects of rules and their words."""
-    return as_json(call.access.rules.words())
+    return as_json(known_words())
 
 
 @serves("GET", "/api/faults", PAGES, list[Fault])
@@ -45,11 +99,11 @@ async def faults(call: Call) -> Response:
     last = number_of(call.given, "after", 0)
     page = Page(number_of(call.given, "limit", MAX_RULES, MAX_RULES))
     async with call.reading as pause:
-        for rule in call.access.rules.each(last):
+        for rule in [rule for rule in _of(call).rules() if rule.id > last]:
             if page.is_full:
                 return page.response(call.request, after=last)
-            page.add(rule)
-            last = rule["id"]
+            page.add(rule.as_json())
+            last = rule.id
             await pause()
     return page.response(call.request)
 
@@ -57,26 +111,26 @@ async def faults(call: Call) -> Response:
 @serves("POST", "/api/faults", answer=Fault, body=NewFault, code=201)
 async def add_fault(call: Call) -> Response:
     """Add a rule: an effect, and which requests it hits."""
-    given = await read_json(call.request, dict[str, Any])
+    given, faults = await read_json(call.request, dict[str, Any]), _of(call).watched.faults
+    if len(faults.rules) >= MAX_RULES:
+        raise Problem(400, f"there are {MAX_RULES} rules already: remove some", [MAX_RULES])
     with wrong_values():
-        return as_json(call.access.rules.add(given), 201)
+        return as_json(add_rule(faults, given).as_json(), 201)
 
 
 @serves("DELETE", "/api/faults", answer=list[Fault])
 async def remove_faults(call: Call) -> Response:
     """Remove every rule."""
-    call.access.rules.clear()
+    _of(call).watched.faults.clear()
     return as_json([])
 
 
 @serves("DELETE", "/api/faults/{rule}", answer=list[Fault])
 async def remove_fault(call: Call) -> Response:
     """Remove a rule."""
-    rules, text = call.access.rules, call.in_path("rule")
-    if not (text.isascii() and text.isdecimal() and rules.remove(int(text[:9]))):
-        raise Problem(
-            404, f"there is no rule {text:.60}", [rule["id"] for rule in islice(rules.each(0), 100)]
-        )
+    access, text = _of(call), call.in_path("rule")
+    if not (text.isascii() and text.isdecimal() and access.watched.faults.remove(int(text[:9]))):
+        raise Problem(404, f"there is no rule {text:.60}", [rule.id for rule in access.rules()[:100]])
     return await faults(call)
 
 
@@ -120,7 +174,7 @@ async def requests(call: Call) -> Response:
     page = Page(number_of(given, "last" if is_newest else "limit", 1000, MAX_REQUESTS))
     last_id = number_of(given, "after", 0)
     with wrong_values():
-        found = call.access.requests.one_by_one(after=last_id, newest_first=is_newest, **words)
+        found = _of(call).watched.requests.one_by_one(after=last_id, newest_first=is_newest, **words)
     async with call.reading as pause:
         for request in found:
             await pause()
@@ -137,20 +191,20 @@ async def requests(call: Call) -> Response:
 async def request_stream(call: Call) -> Response:
     """Server-sent events of requests as they arrive, and once more with the reply. At most 64 streams; a reader that is
     too slow misses some, and an event `missed` says how many."""
-    access, words = call.access, search_of(call.given)
+    access, words = _of(call), search_of(call.given)
     if access.open_streams >= MAX_STREAMS:
         raise Problem(409, f"{MAX_STREAMS} streams are open already", [MAX_STREAMS])
     with wrong_values():
-        access.requests.follow(**words)
+        access.watched.requests.follow(**words)
     events = _events(access, words)
     return StreamingResponse(events, media_type="text/event-stream", headers={"cache-control": "no-cache"})
 
 
-async def _events(access: ServerAccess, words: dict[str, Any]) -> AsyncIterator[bytes]:
+async def _events(access: StandIn, words: dict[str, Any]) -> AsyncIterator[bytes]:
     """`id:` and `data:` for each request that is new or got its reply. Ends when it is closed."""
     access.open_streams += 1
     try:
-        with access.requests.follow(**words) as follower:
+        with access.watched.requests.follow(**words) as follower:
             yield b": the requests of this server, as they arrive\n\n"
             while True:
                 for request in await follower.next():
@@ -199,31 +253,39 @@ async def advance(call: Call) -> Response:
 @serves("POST", "/api/reset")
 async def reset(call: Call) -> Response:
     """Forget everything since the start: messages, offsets, rules, request log and ledger."""
-    if call.access.reset is None:
+    access = _of(call)
+    if access.mark is None:
         raise Problem(409, "this server keeps its state: reset is for one with a temporary store")
-    await call.access.reset()
+    access.watched.faults.clear()
+    await restore(access.node, access.mark())
+    access.watched.requests.clear()
+    access.watched.forget_facts()
     return as_json({})
 
 
-_NO_SNAPSHOTS: Final = "this server takes no snapshots"
+def _node_of(call: Call) -> Node:
+    """The one whose snapshots are taken."""
+    if _of(call).mark is None:
+        raise Problem(409, "this server takes no snapshots")
+    return call.access.node
 
 
 @serves("GET", "/api/snapshot", content=BINARY)
 async def snapshot(call: Call) -> Response:
     """The state as a file, without users."""
-    if call.access.take_snapshot is None:
-        raise Problem(409, _NO_SNAPSHOTS)
-    return Response(await call.access.take_snapshot(), media_type="application/octet-stream")
+    state = (await take_snapshot(_node_of(call))).state  # the passwords of users are plain
+    tables = {name: table for name, table in state.tables.items() if name not in ACCESS_TABLES}
+    data = Snapshot(msgspec.structs.replace(state, tables=tables)).to_bytes()
+    return Response(data, media_type="application/octet-stream")
 
 
 @serves("PUT", "/api/snapshot", body=bytes, accepts=BINARY)
-async def restore(call: Call) -> Response:
+async def bring_back(call: Call) -> Response:
     """Bring a state back; the users stay those that exist."""
-    if call.access.restore_snapshot is None:
-        raise Problem(409, _NO_SNAPSHOTS)
-    data = await read_body(call.request, SNAPSHOT_BYTES)
+    node, data = _node_of(call), await read_body(call.request, SNAPSHOT_BYTES)
     with wrong_values():
-        await call.access.restore_snapshot(data)
+        await restore_snapshot(node, snapshot_of(data, "the body"))
+    _of(call).ledger.clear()
     return as_json({})
 
 
@@ -236,9 +298,7 @@ _LEDGER: Final = (LedgerVerdict, LedgerMessage, list[LedgerVerdict])
 async def ledger(call: Call) -> Response:
     """What became of `message`; or how `group` fared with `topic`; or a list of all, or of those with the one that is
     given. The ledger is kept whenever the port is on."""
-    given, kept = call.given, call.access.ledger
-    if kept is None:
-        raise Problem(409, "this server keeps no ledger")
+    given, kept = call.given, _of(call).ledger
     try:
         async with call.reading as pause:
             if "message" in given:
@@ -247,15 +307,15 @@ async def ledger(call: Call) -> Response:
             if "topic" in given and "group" in given:
                 (steps,) = kept.each_judged(given["topic"], given["group"], ("", ""))
                 return as_json((await in_turns(steps, pause)).as_json())
-            return await _verdicts(call, kept, pause)
+            return await _verdicts(call, pause)
     except ValueError as error:  # a topic, a group or a message that does not exist
         raise Problem(404, str(error), getattr(error, "allowed", ())) from error
 
 
-async def _verdicts(call: Call, kept: Ledger, pause: Pause) -> Response:
+async def _verdicts(call: Call, pause: Pause) -> Response:
     given, page = call.given, Page(number_of(call.given, "limit", MAX_VERDICTS, MAX_VERDICTS))
     topic, _, group = given.get("after", "").partition(" ")
-    for steps in kept.each_judged(given.get("topic"), given.get("group"), (topic, group)):
+    for steps in _of(call).ledger.each_judged(given.get("topic"), given.get("group"), (topic, group)):
         one = (await in_turns(steps, pause)).as_json()
         page.add(one)
         if page.is_full:
