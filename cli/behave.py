@@ -36,9 +36,7 @@ class BehaveCommand(click.Command):
 
 
 @click.command(
-    cls=BehaveCommand,
-    options_metavar="[OPTIONS]",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    cls=BehaveCommand, options_metavar="[OPTIONS]", context_settings={"help_option_names": ["-h", "--help"]}
 )
 @click.argument("scenarios", nargs=-1, metavar="[SCENARIO]... -- COMMAND")
 @click.option("--list", "lists", is_flag=True, help="List the scenarios that come with PocketMQ.")

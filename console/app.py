@@ -65,11 +65,7 @@ async def page(request: Request) -> Response:
     name = request.path_params.get("file", "index.html")
     if name not in _PAGE_FILES:
         raise Problem(404, f"there is no file {name:.60}")
-    return Response(
-        (PAGE / name).read_bytes(),
-        media_type=_PAGE_FILES[name],
-        headers=_PAGE_HEADERS,
-    )
+    return Response((PAGE / name).read_bytes(), media_type=_PAGE_FILES[name], headers=_PAGE_HEADERS)
 
 
 class OtherBrokers:

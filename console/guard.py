@@ -22,10 +22,7 @@ class Guard:
         """Why a request with these header fields is refused; None if it is not."""
         if host is None or not self._is_own(host):
             return f"the Host header {host!r:.100} is not an address of this server"
-        if origin is not None and origin.lower() not in (
-            f"http://{host.lower()}",
-            f"https://{host.lower()}",
-        ):
+        if origin is not None and origin.lower() not in (f"http://{host.lower()}", f"https://{host.lower()}"):
             return f"a page of {origin!r:.100} may not use this server"
         return None
 

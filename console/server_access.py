@@ -26,10 +26,7 @@ class ServerAccess:
     """A running node as the port sees it."""
 
     def __init__(
-        self,
-        node: Callable[[], Node],
-        *,
-        time: Callable[[], MovedTime | None] | None = None,
+        self, node: Callable[[], Node], *, time: Callable[[], MovedTime | None] | None = None
     ) -> None:
         """`node` is asked anew for each request: in a cluster, brokers end and start. It raises `NotRunning` while none
         runs. `time` is what several brokers share; without it, the node's own."""

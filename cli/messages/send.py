@@ -65,10 +65,7 @@ def time_of(text: str) -> datetime:
     "--delay-ms", type=click.IntRange(0, MAX_DELAY_MS), default=0, help="Deliver after this many ms (5.x)."
 )
 @click.option(
-    "--deliver-at",
-    type=time_of,
-    metavar="TIME",
-    help="Deliver at this time (5.x): epoch ms or ISO.",
+    "--deliver-at", type=time_of, metavar="TIME", help="Deliver at this time (5.x): epoch ms or ISO."
 )
 @click.option("--queue", "queue_id", type=click.IntRange(0), help="The queue.  [default: round robin]")
 @click.option(

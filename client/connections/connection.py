@@ -281,12 +281,7 @@ class Connection(asyncio.Protocol):
             raise UnreadableReply(f"the reply to {request_name} cannot be read: {error}") from error
 
     def _frame(
-        self,
-        request: Request[Any],
-        opaque: int,
-        flag: int,
-        body: RawBody | None,
-        remark: str | None = None,
+        self, request: Request[Any], opaque: int, flag: int, body: RawBody | None, remark: str | None = None
     ) -> bytes:
         fields = to_fields(request)
         for hook in self._hooks:

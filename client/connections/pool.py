@@ -88,11 +88,7 @@ class ConnectionPool:
         return Connection.read_reply(request, command)
 
     async def call_for_body(
-        self,
-        address: str,
-        request: Request[Any],
-        *,
-        timeout_seconds: float = CALL_TIMEOUT_SECONDS,
+        self, address: str, request: Request[Any], *, timeout_seconds: float = CALL_TIMEOUT_SECONDS
     ) -> bytes:
         """The reply's body, empty if it has none; refusals as `call`."""
         command = await self.exchange(address, request, timeout_seconds=timeout_seconds)

@@ -147,11 +147,7 @@ class OutgoingMaker:
             ids.append(message_id)
             elements.append(BatchElement(message.flag, message.body, encode_properties(properties)))
         batch = Message(
-            messages[0].topic,
-            encode_batch(elements),
-            tags,
-            keys,
-            wait_store_ok=messages[0].wait_store_ok,
+            messages[0].topic, encode_batch(elements), tags, keys, wait_store_ok=messages[0].wait_store_ok
         )
         properties = batch.wire_properties()
         properties[names.UNIQ_KEY] = self._ids.next()

@@ -185,11 +185,7 @@ class Producer(Client):
 
     @checked
     async def send_batch(
-        self,
-        messages: Iterable[Message],
-        *,
-        queue: MessageQueue | None = None,
-        timeout_ms: int | None = None,
+        self, messages: Iterable[Message], *, queue: MessageQueue | None = None, timeout_ms: int | None = None
     ) -> list[SendResult]:
         """Store messages of one topic together; a long list is cut into as many batches as `max_message_size` needs.
 

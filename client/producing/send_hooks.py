@@ -69,11 +69,7 @@ class SendHooks(msgspec.Struct, frozen=True, eq=False):
         return context
 
     def after(
-        self,
-        context: SendMessageContext,
-        *,
-        result: SendResult | None = None,
-        error: Exception | None = None,
+        self, context: SendMessageContext, *, result: SendResult | None = None, error: Exception | None = None
     ) -> None:
         """Call the second half: the attempt ended, or was only written."""
         context.send_result, context.exception = result, error

@@ -55,11 +55,7 @@ class Sender(GroupProducer):
     """The sending half of one group of one client instance."""
 
     def __init__(
-        self,
-        instance: ClientInstance,
-        group: str,
-        settings: ProducerSettings,
-        hooks: Hooks | None = None,
+        self, instance: ClientInstance, group: str, settings: ProducerSettings, hooks: Hooks | None = None
     ) -> None:
         super().__init__(group)
         self._instance = instance

@@ -114,13 +114,7 @@ class GroupMember(Client, ABC, Generic[QueuesT]):
         statistics = ConsumerStatistics(instance.loop.time)
         self._held = self._make_queues(
             ConsumerContext(
-                instance,
-                self._group,
-                self.settings,
-                self._subscriptions,
-                offsets,
-                statistics,
-                self._hooks,
+                instance, self._group, self.settings, self._subscriptions, offsets, statistics, self._hooks
             )
         )
         await offsets.load()

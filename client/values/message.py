@@ -31,12 +31,7 @@ from ..errors import InvalidArgument
 RESERVED_PROPERTIES: Final = names.NAMES
 """Names the protocol gives a meaning to: a user may not set them by hand (official MessageConst.STRING_HASH_SET)."""
 
-DELAY_PROPERTIES: Final = (
-    names.DELAY,
-    names.TIMER_DELAY_SEC,
-    names.TIMER_DELAY_MS,
-    names.TIMER_DELIVER_MS,
-)
+DELAY_PROPERTIES: Final = (names.DELAY, names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS)
 """Properties that let the broker deliver a message later."""
 
 BLANK_PROPERTY: Final = "The name or value of property can not be null or blank string!"
@@ -342,12 +337,7 @@ _PACKED: Final = COMPRESSED | INNER_BATCH
 
 
 def as_message(
-    record: Record,
-    broker_name: str,
-    min_offset: int = -1,
-    max_offset: int = -1,
-    *,
-    inflates: bool = True,
+    record: Record, broker_name: str, min_offset: int = -1, max_offset: int = -1, *, inflates: bool = True
 ) -> MessageExt:
     """One stored record as the user sees it; nothing of it is a view of the bytes it was read from."""
     body = stored = bytes(record.body)

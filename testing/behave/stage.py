@@ -160,11 +160,7 @@ class Stage:
     """A context manager: everything ends with it. Owned by one thread, but for the feeding of messages."""
 
     def __init__(
-        self,
-        scenario: Scenario,
-        command: Sequence[str],
-        folder: Path,
-        ended: threading.Event | None = None,
+        self, scenario: Scenario, command: Sequence[str], folder: Path, ended: threading.Event | None = None
     ) -> None:
         """What programs print goes to files in `folder`. `ended` ends the scenario early."""
         self.scenario: Final = scenario

@@ -27,10 +27,7 @@ Args = TypeVarTuple("Args")
 
 
 def later(
-    loop: asyncio.AbstractEventLoop,
-    seconds: float,
-    callback: Callable[[Unpack[Args]], object],
-    *args: *Args,
+    loop: asyncio.AbstractEventLoop, seconds: float, callback: Callable[[Unpack[Args]], object], *args: *Args
 ) -> asyncio.TimerHandle:
     """Call back after at least `seconds` of the wall's time; every delay of a fault is measured by this.
 

@@ -200,11 +200,7 @@ class EmbeddedServer(InThread):
         is_temporary = self._store is None
         config = broker_config(self._settings, conf=self._conf, store=store, is_temporary=is_temporary)
         name_server = name_server_config(
-            self._settings,
-            conf=self._conf,
-            store=store,
-            is_temporary=is_temporary,
-            port=self._namesrv_port,
+            self._settings, conf=self._conf, store=store, is_temporary=is_temporary, port=self._namesrv_port
         )
         node = Node(
             config,
