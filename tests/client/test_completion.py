@@ -19,13 +19,9 @@ PRODUCER = CLIENT | {
     *("send", "send_nowait", "send_oneway", "send_batch", "flush", "reply", "resend", "recall", "queues"),
     "add_retry_response_code",
 }
-MEMBER = CLIENT | {
-    *("subscribe", "unsubscribe", "queues", "wait_assigned", "assignment", "positions", "lag"),
-}
+MEMBER = CLIENT | {*("subscribe", "unsubscribe", "queues", "wait_assigned", "assignment", "positions", "lag")}
 POSITIONS = {"min_offset", "max_offset", "search_offset", "earliest_store_time", "committed", "commit"}
-FIELDS = {
-    *("topic", "body", "tags", "keys", "properties", "flag"),
-}
+FIELDS = {*("topic", "body", "tags", "keys", "properties", "flag")}
 STORED = {
     *("queue_id", "queue_offset", "broker_name", "queue", "min_offset", "max_offset", "commit_log_offset"),
     *("message_id", "offset_message_id", "transaction_id", "reconsume_times", "consume_start_ms"),

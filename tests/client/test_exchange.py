@@ -28,10 +28,7 @@ from waiting import until
 
 CLUSTER = "DefaultCluster"
 INVISIBLE_MS = 10_000
-VERDICTS = {
-    b"commit": LocalTransactionState.COMMIT_MESSAGE,
-    b"drop": LocalTransactionState.ROLLBACK_MESSAGE,
-}
+VERDICTS = {b"commit": LocalTransactionState.COMMIT_MESSAGE, b"drop": LocalTransactionState.ROLLBACK_MESSAGE}
 
 
 @pytest.mark.parametrize("namespace", ["", "N"])

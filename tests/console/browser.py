@@ -142,10 +142,7 @@ def browser() -> Iterator[Browser]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         environment = {**os.environ, "HOME": folder, "TMPDIR": folder}
         driver = subprocess.Popen(
-            [DRIVER, f"--port={port}"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=environment,
+            [DRIVER, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
         )
         try:
             wait_until(lambda: _is_up(port), "a driver that answers", lambda: "")

@@ -56,8 +56,7 @@ def test_a_body_that_is_no_object_is_400(api: Api, body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "query",
-    ["queue=x", "limit=-1", "limit=1e3", f"offset={'9' * 20}", "colour=red", "queue=٣", "limit=1001"],
+    "query", ["queue=x", "limit=-1", "limit=1e3", f"offset={'9' * 20}", "colour=red", "queue=٣", "limit=1001"]
 )
 def test_a_wrong_parameter_is_400(api: Api, server: EmbeddedServer, query: str) -> None:
     RocketMQ(server).topic("orders")

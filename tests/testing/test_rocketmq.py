@@ -6,11 +6,7 @@ import pytest
 from pocketmq.protocol.message.compression import compress
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.protocol.requests.send import SendMessageV2
-from pocketmq.testing import (
-    EmbeddedServer,
-    RocketMQ,
-    TestingError,
-)
+from pocketmq.testing import EmbeddedServer, RocketMQ, TestingError
 
 
 @pytest.fixture

@@ -3,11 +3,7 @@
 import pytest
 from pocketmq.client.admin.client import AdminClient
 from pocketmq.client.admin.messages import TrackType
-from pocketmq.client.errors import (
-    InvalidArgument,
-    MessageNotFound,
-    RouteNotFound,
-)
+from pocketmq.client.errors import InvalidArgument, MessageNotFound, RouteNotFound
 from pocketmq.client.producing.producer import Producer
 
 from client_admin import QUEUE, TOPIC, make_groups, make_topic, member, send

@@ -98,9 +98,7 @@ async def pull(namesrv_addr: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "scenario",
-    [produce, ask, consume, consume_in_order, iterate, poll, pull],
-    ids=lambda one: one.__name__,
+    "scenario", [produce, ask, consume, consume_in_order, iterate, poll, pull], ids=lambda one: one.__name__
 )
 async def test_a_client_cancelled_at_any_await_leaves_nothing_behind(node: Node, scenario: Scenario) -> None:
     namesrv_addr = node.namesrv_address

@@ -5,11 +5,7 @@ import asyncio
 import pytest
 from pocketmq.client.instance import rebalance_service
 from pocketmq.client.instance.groups import GroupProducer, GroupTable
-from pocketmq.client.instance.rebalance_service import (
-    RebalanceService,
-    early_round_in_ms,
-    next_round_in_ms,
-)
+from pocketmq.client.instance.rebalance_service import RebalanceService, early_round_in_ms, next_round_in_ms
 
 from waiting import until
 

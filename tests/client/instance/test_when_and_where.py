@@ -47,10 +47,7 @@ USES: dict[str, list[Use]] = {
     ],
     "requester": [lambda one: one.request("T", b"x")],
     "transactions": [lambda one: one.send_in_transaction("T", b"x", lambda *_: COMMIT)],
-    "listening": [
-        lambda one: one.lag(),
-        lambda one: one.wait_assigned(),
-    ],
+    "listening": [lambda one: one.lag(), lambda one: one.wait_assigned()],
     "iterated": [],
     "lite": [
         lambda one: one.poll(),

@@ -10,12 +10,7 @@ from pocketmq.client.errors import CallTimeout, SendFailed, SendTimedOut
 from pocketmq.client.instance.instance import ClientInstance
 from pocketmq.client.instance.instance_config import instance_config
 from pocketmq.client.producing.outgoing import Outgoing
-from pocketmq.client.producing.send_retry import (
-    AttemptFailed,
-    Failure,
-    is_async_repeated,
-    send_failed,
-)
+from pocketmq.client.producing.send_retry import AttemptFailed, Failure, is_async_repeated, send_failed
 from pocketmq.client.producing.sender import Sender
 from pocketmq.client.settings.client_settings import ClientSettings
 from pocketmq.client.settings.producer_settings import RETRY_RESPONSE_CODES, ProducerSettings

@@ -195,13 +195,7 @@ async def test_messages_are_popped_and_acknowledged_one_by_one() -> None:
     assert (asked.consumer_group, asked.strategy_name, asked.message_model) == ("g", "AVG", "CLUSTERING")
     assert {
         name: pop[name] for name in ("queueId", "maxMsgNums", "invisibleTime", "pollTime", "initMode")
-    } == {
-        "queueId": "-1",
-        "maxMsgNums": "32",
-        "invisibleTime": "60000",
-        "pollTime": "15000",
-        "initMode": "1",
-    }
+    } == {"queueId": "-1", "maxMsgNums": "32", "invisibleTime": "60000", "pollTime": "15000", "initMode": "1"}
     assert seen.bodies == [b"0", b"1", b"2", b"9"]
     assert {message.topic for message in seen.messages} == {"T"}
     assert [(ack["topic"], ack["offset"]) for ack in broker.acks] == [
@@ -358,10 +352,7 @@ async def test_popping_stops_while_too_many_messages_are_unacknowledged() -> Non
     async with (
         PopBroker() as broker,
         consumer(
-            broker,
-            batch_listener=on_messages,
-            consume_message_batch_max_size=32,
-            pop_threshold_for_queue=3,
+            broker, batch_listener=on_messages, consume_message_batch_max_size=32, pop_threshold_for_queue=3
         ),
     ):
         broker.bring(*(record("T", n, b"%d" % n) for n in range(4)))

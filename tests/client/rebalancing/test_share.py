@@ -4,13 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pocketmq.client import (
-    AssignmentTimeout,
-    ClientError,
-    LitePullConsumer,
-    MessageQueue,
-    PushConsumer,
-)
+from pocketmq.client import AssignmentTimeout, ClientError, LitePullConsumer, MessageQueue, PushConsumer
 
 from client_waits import Seen, send
 from waiting import until

@@ -19,12 +19,7 @@ from client_vectors import plain, refusal, vectors
 AVERAGELY = AllocateMessageQueueAveragely()
 CIRCLE = AllocateMessageQueueAveragelyByCircle()
 STRATEGIES: dict[str, AllocateMessageQueueStrategy] = {
-    strategy.name: strategy
-    for strategy in (
-        AVERAGELY,
-        CIRCLE,
-        AllocateMessageQueueConsistentHash(),
-    )
+    strategy.name: strategy for strategy in (AVERAGELY, CIRCLE, AllocateMessageQueueConsistentHash())
 }
 
 

@@ -317,11 +317,7 @@ def test_one_port_shows_all_brokers(cluster: RocketMQCluster) -> None:
     url = cluster.admin_url
     assert [
         ask(f"{url}{path}/api/topics/orders")[1]["messages"] for path in ("", "/brokers/b0", "/brokers/b1")
-    ] == [
-        0,
-        0,
-        1,
-    ]
+    ] == [0, 0, 1]
     assert ask(f"{url}/brokers/b9/api/topics") == (
         404,
         {"error": "there is no broker b9", "allowed": ["b0", "b1"]},

@@ -5,11 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.client import (
-    AdminClient,
-    MessageModel,
-    PushConsumer,
-)
+from pocketmq.client import AdminClient, MessageModel, PushConsumer
 from pocketmq.protocol.bodies.client import ConsumerData, HeartbeatData, SubscriptionData
 from pocketmq.protocol.wire.command import RESPONSE_FLAG
 from pocketmq.testing import RocketMQ

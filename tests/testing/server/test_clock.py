@@ -83,9 +83,7 @@ async def test_a_coroutine_moves_the_clock_while_its_loop_goes_on(mq: RocketMQ) 
     assert len(mq.messages("reminders")) == 1
 
 
-def test_a_store_of_the_future_is_read_by_a_server_with_the_walls_time(
-    tmp_path: Path,
-) -> None:
+def test_a_store_of_the_future_is_read_by_a_server_with_the_walls_time(tmp_path: Path) -> None:
     """After three virtual days, the clock moves backwards."""
     small = {"mappedFileSizeCommitLog": 1 << 16, "timerPrecisionMs": 100}
     with EmbeddedServer(small, store=tmp_path, virtual_time=True) as server:

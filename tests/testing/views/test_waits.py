@@ -190,10 +190,7 @@ async def test_each_member_of_a_broadcasting_group_is_asked_and_one_that_is_sile
         await mq.aio.wait_consumed(topic, group)
         assert seen == ["to all"] * 2, "each of them is asked"
         rule = await asyncio.to_thread(
-            mq.faults.silence,
-            code="GET_CONSUMER_RUNNING_INFO",
-            client_id=members[0].client_id,
-            times=None,
+            mq.faults.silence, code="GET_CONSUMER_RUNNING_INFO", client_id=members[0].client_id, times=None
         )
         with pytest.raises(MessagesMissingError, match=r"^readers has not consumed 1 of 1 messages of news"):
             await mq.aio.wait_consumed(topic, group, timeout_seconds=0.05)
