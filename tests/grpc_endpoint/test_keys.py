@@ -43,6 +43,10 @@ def settings(read: Callable[[m.Settings], object], *, is_producer: bool = True) 
     return ask
 
 
+def backoff(read: Callable[[m.ExponentialBackoff], object]) -> Ask:
+    return settings(lambda one: read(one.backoff_policy.exponential_backoff))
+
+
 def receive(read: Callable[[list[Any]], object], **fields: Any) -> Ask:
     """Something of the replies to a receive of one message."""
 
@@ -97,7 +101,7 @@ async def is_friendly(client: GrpcClient) -> object:
 
 
 C = m.Code
-CONFLICT = C.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE
+CONFLICT, BAD_TIME = C.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, C.ILLEGAL_INVISIBLE_TIME
 SOON = m.timestamp_of(int(time.time() * 1000) + 3_600_000)
 MS_100 = m.duration_of(100)
 S_30 = m.Duration(seconds=30)
@@ -123,27 +127,9 @@ ROWS: list[tuple[str, object, Ask, object, object]] = [
     ("transactionDataExpireMillis", 0, ends(1), [C.OK], [C.INTERNAL_SERVER_ERROR]),
     ("transactionDataMaxNum", 1, ends(2), [C.OK, C.OK], [C.OK, C.INTERNAL_SERVER_ERROR]),
     ("grpcClientProducerMaxAttempts", 7, settings(lambda one: one.backoff_policy.max_attempts), 3, 7),
-    (
-        "grpcClientProducerBackoffInitialMillis",
-        77,
-        settings(lambda one: m.ms_of(one.backoff_policy.exponential_backoff.initial)),
-        10,
-        77,
-    ),
-    (
-        "grpcClientProducerBackoffMaxMillis",
-        77,
-        settings(lambda one: m.ms_of(one.backoff_policy.exponential_backoff.max)),
-        1000,
-        77,
-    ),
-    (
-        "grpcClientProducerBackoffMultiplier",
-        7,
-        settings(lambda one: one.backoff_policy.exponential_backoff.multiplier),
-        2.0,
-        7.0,
-    ),
+    ("grpcClientProducerBackoffInitialMillis", 77, backoff(lambda one: m.ms_of(one.initial)), 10, 77),
+    ("grpcClientProducerBackoffMaxMillis", 77, backoff(lambda one: m.ms_of(one.max)), 1000, 77),
+    ("grpcClientProducerBackoffMultiplier", 7, backoff(lambda one: one.multiplier), 2.0, 7.0),
     (
         "grpcClientConsumerLongPollingBatchSize",
         7,
@@ -160,21 +146,9 @@ ROWS: list[tuple[str, object, Ask, object, object]] = [
     ),
     ("metricCollectorMode", "proxy", settings(lambda one: one.metric.on), False, True),
     ("defaultInvisibleTimeMills", 7000, receive(hidden_for, auto_renew=True), 60_000, 7000),
-    (
-        "minInvisibleTimeMillsForRecv",
-        1,
-        receive(code_of, invisible_duration=MS_100),
-        C.ILLEGAL_INVISIBLE_TIME,
-        C.OK,
-    ),
-    (
-        "maxInvisibleTimeMills",
-        20_000,
-        receive(code_of, invisible_duration=S_30),
-        C.OK,
-        C.ILLEGAL_INVISIBLE_TIME,
-    ),
-    ("enableProxyAutoRenew", False, receive(code_of, auto_renew=True), C.OK, C.ILLEGAL_INVISIBLE_TIME),
+    ("minInvisibleTimeMillsForRecv", 1, receive(code_of, invisible_duration=MS_100), BAD_TIME, C.OK),
+    ("maxInvisibleTimeMills", 20_000, receive(code_of, invisible_duration=S_30), C.OK, BAD_TIME),
+    ("enableProxyAutoRenew", False, receive(code_of, auto_renew=True), C.OK, BAD_TIME),
 ]
 ELSEWHERE = {
     "grpcClientIdleTimeMills": "below",

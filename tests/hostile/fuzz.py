@@ -20,8 +20,6 @@ The seed decides what each peer sends; in which order the server sees the peers 
 """
 
 import argparse
-import contextlib
-import os
 import random
 import re
 import socket
@@ -29,16 +27,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from hostile import http_rows
-from hostile.fuzz_peers import WAIT_SECONDS, Requests, Round, exchange
-from hostile.judge import MIB, Judge
-from raw_peer import SEND_MESSAGE, SUCCESS, Peer, send_fields
+from hostile.exchange import exchange
+from hostile.fuzz_peers import WAIT_SECONDS, Requests, Round
+from hostile.judge import MIB, GoodClient, Judge, Kept
 
 GOOD_MS: Final = 250
 GROWTH_BYTES: Final = 4 * MIB
@@ -51,56 +48,11 @@ FIRST_ROUNDS: Final = 4
 SETTINGS: Final = ("mappedFileSizeCommitLog=16777216", "mappedFileSizeConsumeQueue=20000")
 
 
-class GoodClient:
-    """Sends a message after the other, and notes the processor time that the server spent until each was answered."""
-
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
-        self._clock = ~judge.server.process.pid << 3 | 2  # the processor time of another process
-        self.failures: list[str] = []
-        self.cpu_ms: list[float] = []
-        self.wall_ms: list[float] = []
-
-    def __enter__(self) -> "GoodClient":
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._send, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _send(self) -> None:
-        with Peer(self._judge.ports["broker"], timeout=WAIT_SECONDS) as peer:
-            while not self._ended.wait(0.01):
-                cpu, wall = time.clock_gettime(self._clock), time.monotonic()
-                try:
-                    reply = peer.call(SEND_MESSAGE, send_fields("Undisturbed"), b"good")
-                except (OSError, AssertionError) as error:
-                    self.failures.append(repr(error))
-                    return
-                self.cpu_ms.append((time.clock_gettime(self._clock) - cpu) * 1000)
-                self.wall_ms.append((time.monotonic() - wall) * 1000)
-                if reply.code != SUCCESS:
-                    self.failures.append(repr(reply))
-
-
-class Kept(NamedTuple):
-    """What the server holds when nobody is connected."""
-
-    requests: int
-    memory: int
-    """Without mapped files."""
-    handles: int
-    """Descriptors, without those of the store's files."""
-    threads: int
-
-
 class Report(NamedTuple):
     requests: int
     seconds: float
-    kept: list[Kept]
+    kept: dict[int, Kept]
+    """By the number of requests until then."""
     cpu_ms: list[float]
     wall_ms: list[float]
     turn_ms: float
@@ -109,22 +61,22 @@ class Report(NamedTuple):
     @property
     def slope(self) -> float:
         """Bytes of memory a request, after the first rounds."""
-        later = self.kept[FIRST_ROUNDS:]
-        return statistics.linear_regression([one.requests for one in later], [one.memory for one in later])[0]
+        later = list(self.kept)[FIRST_ROUNDS:]
+        return statistics.linear_regression(later, [self.kept[sent].memory for sent in later])[0]
 
     @property
     def growth(self) -> int:
         """Bytes by which the least memory of the later rounds is more than that of the rounds before."""
-        later = [one.memory for one in self.kept[FIRST_ROUNDS:]]
+        later = [one.memory for one in self.kept.values()][FIRST_ROUNDS:]
         half = len(later) // 2
         return min(later[half:]) - min(later[:half])
 
     def lines(self) -> Iterator[str]:
         yield f"{self.requests} requests in {self.seconds:.0f} s, {self.requests / self.seconds:.0f} a second"
-        yield f"memory {' '.join(f'{one.memory / MIB:.1f}' for one in self.kept)} MiB, "
+        yield f"memory {' '.join(f'{one.memory / MIB:.1f}' for one in self.kept.values())} MiB, "
         yield f"  {self.slope:.2f} bytes a request; least memory grew by {self.growth >> 10} KiB"
-        yield f"handles {' '.join(str(one.handles) for one in self.kept)}"
-        yield f"threads {' '.join(str(one.threads) for one in self.kept)}"
+        yield f"handles {' '.join(str(one.handles) for one in self.kept.values())}"
+        yield f"threads {' '.join(str(one.threads) for one in self.kept.values())}"
         yield f"good sends {len(self.cpu_ms)}: {_percentiles(self.cpu_ms)} ms of the server's processor time, "
         yield f"  {_percentiles(self.wall_ms)} ms on the clock; longest turn {self.turn_ms:.0f} ms"
         yield from ["BROKEN", *self.broken] if self.broken else ["all rules are kept"]
@@ -142,13 +94,13 @@ def _share_of(ranked: list[float], share: float) -> float:
 def run(folder: Path, count: int, seed: str, log: Callable[[str], None] = lambda _: None) -> Report:
     """Send `count` requests to a server in `folder`, then check its store."""
     broken: list[str] = []
-    kept: list[Kept] = []
+    kept: dict[int, Kept] = {}
     sent = 0
     began = time.monotonic()
     with Judge(folder, SETTINGS) as judge:
         requests = Requests(judge.ports)
         judge.reset()
-        good = GoodClient(judge)
+        good = GoodClient(judge.server, "Undisturbed", WAIT_SECONDS)
         for number in range(ROUNDS):
             one = Round(judge, requests, f"{seed} {number}", count // ROUNDS)
             with good:
@@ -158,8 +110,11 @@ def run(folder: Path, count: int, seed: str, log: Callable[[str], None] = lambda
             if number == ROUNDS - 1:
                 _ask(judge, "DELETE", "/api/faults")
                 break
-            kept.append(_kept(judge, sent))
-            log(f"round {number + 1}: {sent} requests, {kept[-1]}, {len(broken)} broken")
+            _ask(
+                judge, "POST", "/api/reset"
+            )  # empties the log of requests, and removes faults that requests have set
+            kept[sent] = judge.kept()
+            log(f"round {number + 1}: {sent} requests, {kept[sent]}, {len(broken)} broken")
             if judge.server.process.poll() is not None or len(broken) > 20:
                 break
         seconds = time.monotonic() - began
@@ -181,8 +136,8 @@ def _rules(report: Report) -> Iterator[str]:
     if len(report.kept) < ROUNDS - 1:
         yield "the run ended early"
         return
-    later = report.kept[FIRST_ROUNDS:]
-    if report.growth > max(GROWTH_BYTES, GROWTH_PER_REQUEST * (later[-1].requests - later[0].requests)):
+    sent, later = list(report.kept)[FIRST_ROUNDS:], list(report.kept.values())[FIRST_ROUNDS:]
+    if report.growth > max(GROWTH_BYTES, GROWTH_PER_REQUEST * (sent[-1] - sent[0])):
         yield f"memory grows by {report.growth} bytes"
     for name in ("handles", "threads"):
         counts = [getattr(one, name) for one in later]
@@ -194,23 +149,10 @@ def _rules(report: Report) -> Iterator[str]:
         yield f"good sends were answered after {slowest:.0f} ms of the server's processor time"
 
 
-def _kept(judge: Judge, requests: int) -> Kept:
-    """After a reset, which empties the log of requests and removes faults that requests of the HTTP port have set."""
-    _ask(judge, "POST", "/api/reset")
-    judge.settle()
-    judge.collect()
-    process = Path(f"/proc/{judge.server.process.pid}")
-    handles = 0
-    for descriptor in (process / "fd").iterdir():
-        with contextlib.suppress(OSError):
-            handles += not os.readlink(descriptor).startswith(str(judge.server.store))
-    return Kept(requests, judge.server.private_bytes, handles, len(os.listdir(process / "task")))
-
-
 def _ask(judge: Judge, method: str, path: str) -> None:
     """A request to the HTTP port whose answer does not matter."""
     with socket.create_connection(("127.0.0.1", judge.ports["http"]), WAIT_SECONDS) as peer:
-        exchange(peer, http_rows.request_of(method, path), until_closed=True)
+        exchange(peer, [http_rows.request_of(method, path)], closes=True)
 
 
 def main() -> None:

@@ -8,7 +8,6 @@ answered (`FLOODS`); beside them some send half a request and wait, and some do 
 import contextlib
 import random
 import re
-import select
 import socket
 import struct
 import threading
@@ -17,14 +16,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hostile import grpc_rows, http2_peer, http_rows
+from hostile.exchange import MARKER, exchange, marker_answered
 from hostile.generated_rows import SERVED, Variant, variants
 from hostile.judge import Attack, Judge
 from raw_peer import WORDS, request
 
 STACK: Final = re.compile(rb'Traceback \(most recent|\n\s*File "|\.py", line \d|\n\s*at [\w.$]+\(|\.java:\d')
 HEAD: Final = struct.Struct(">hBhii")
-MARKER: Final = request(3333, opaque=1_000_001)
-MARKED: Final = (b'"opaque":1000001', struct.pack(">i", 1_000_001))
 BURSTS: Final = (1, 3, 10, 40, 150)
 """How many requests a peer sends without waiting for an answer."""
 WAIT_SECONDS: Final = 120
@@ -162,7 +160,7 @@ class Round:
                 if chosen.random() < 0.1:
                     peer.sendall(burst)
                     break
-                if not exchange(peer, burst + MARKER):
+                if not exchange(peer, [burst, MARKER], marker_answered()):
                     break
             if chosen.random() < 0.2:
                 peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
@@ -171,7 +169,7 @@ class Round:
     def _http(self, port: str, chosen: random.Random, most: int) -> int:
         attack = chosen.choice(self._requests.http)
         with contextlib.closing(self._connect(port, attack.data[:300])) as peer:
-            exchange(peer, attack.data, until_closed=True)
+            exchange(peer, [attack.data], closes=True)
         return 1
 
     def _grpc(self, port: str, chosen: random.Random, most: int) -> int:
@@ -232,26 +230,3 @@ class Round:
                     peer.recv(100)
                     time.sleep(0.01)  # real time: it is what makes it slow
         return size
-
-
-def exchange(peer: Any, data: bytes, *, until_closed: bool = False) -> bool:
-    """Send and read at once, up to the answer to `MARKER`; False if the server closed the connection."""
-    peer.setblocking(False)
-    deadline = time.monotonic() + WAIT_SECONDS
-    view, tail = memoryview(data), b""
-    while True:
-        readable, writable, _ = select.select([peer], [peer] if view else [], [], deadline - time.monotonic())
-        if not readable and not writable:
-            raise TimeoutError(f"no answer to {data[:300]!r}, {len(view)} unsent, tail {tail!r}")
-        if writable:
-            view = view[peer.send(view) :]
-            if not view and until_closed:
-                peer.shutdown(socket.SHUT_WR)
-        if readable:
-            chunk = peer.recv(1 << 18)
-            if not chunk:
-                return False
-            tail = tail[-100:] + chunk
-            if not until_closed and any(mark in tail for mark in MARKED):
-                return True
-            tail = tail[-100:]

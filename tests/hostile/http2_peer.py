@@ -7,12 +7,12 @@ at once, and would try nothing else.
 Header fields are literals: HPACK has tests of its own in `tests/grpc_endpoint`.
 """
 
-import contextlib
 import socket
 import struct
-import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
+
+from hostile.exchange import exchange
 
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE = 0, 1, 3, 4, 6, 8
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
@@ -90,60 +90,26 @@ def _text(text: str) -> bytes:
 
 
 class _Windows:
-    """How much each stream, and the connection (0), may send. Two threads share it: one sends, one reads."""
+    """How much each stream, and the connection (0), may send."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
         self._sizes: dict[int, int] = {}
         self._first = FIRST_WINDOW
-        self._ended: set[int] = set()
-        self._is_closed = False
+        self.ended: set[int] = set()
+        """Streams whose bytes need not be sent any more."""
 
-    def take(self, stream_id: int, size: int) -> bool:
-        """Wait for room; False if the stream has ended, so that its bytes need not be sent."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_over(stream_id) or self._room(stream_id) >= size)
-            if self._is_over(stream_id):
-                return False
-            for one in (0, stream_id):
-                self._sizes[one] = self._size(one) - size
-            return True
-
-    def has_room(self, stream_id: int, size: int) -> bool:
-        with self._changed:
-            return self._room(stream_id) >= size
-
-    def _is_over(self, stream_id: int) -> bool:
-        return self._is_closed or stream_id in self._ended
+    def room(self, stream_id: int) -> int:
+        return min(self._size(0), self._size(stream_id))
 
     def _size(self, stream_id: int) -> int:
         return self._sizes.get(stream_id, self._first if stream_id else FIRST_WINDOW)
 
-    def _room(self, stream_id: int) -> int:
-        return min(self._size(0), self._size(stream_id))
-
-    def opened(self, stream_id: int, size: int) -> None:
-        with self._changed:
-            self._sizes[stream_id] = self._size(stream_id) + size
-            self._changed.notify_all()
+    def grow(self, stream_id: int, size: int) -> None:
+        self._sizes[stream_id] = self._size(stream_id) + size
 
     def first_is(self, size: int) -> None:
-        with self._changed:
-            self._sizes = {
-                one: left + (size - self._first if one else 0) for one, left in self._sizes.items()
-            }
-            self._first = size
-            self._changed.notify_all()
-
-    def ended(self, stream_id: int) -> None:
-        with self._changed:
-            self._ended.add(stream_id)
-            self._changed.notify_all()
-
-    def close(self) -> None:
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
+        self._sizes = {one: left + (size - self._first if one else 0) for one, left in self._sizes.items()}
+        self._first = size
 
 
 def converse(peer: socket.socket, data: bytes, *, closes: bool = False) -> dict[int, bytearray]:
@@ -151,54 +117,51 @@ def converse(peer: socket.socket, data: bytes, *, closes: bool = False) -> dict[
 
     With `closes`, our side is closed instead of a PING. Raises `TimeoutError` as the socket does.
     """
-    windows, replies = _Windows(), dict[int, bytearray]()
-    sender = threading.Thread(target=_send, args=(peer, data, windows, closes), daemon=True)
-    sender.start()
-    try:
-        for kind, flags, stream_id, payload in _frames_from(peer):
+    windows, replies, unread = _Windows(), dict[int, bytearray](), bytearray()
+
+    def is_answered(chunk: bytes) -> bool:
+        unread.extend(chunk)
+        for kind, flags, stream_id, payload in _frames_of(unread):
             if kind == PING and flags & ACK and payload == MARKER:
-                break
+                return True
             if kind == DATA:
                 replies.setdefault(stream_id, bytearray()).extend(payload)
             elif kind == WINDOW_UPDATE:
-                windows.opened(stream_id, int.from_bytes(payload))
+                windows.grow(stream_id, int.from_bytes(payload))
             elif kind == SETTINGS and not flags & ACK:
                 found = dict(struct.iter_unpack(">HL", payload))
                 windows.first_is(found.get(4, FIRST_WINDOW))
             if kind == RST_STREAM or (kind in (DATA, HEADERS) and flags & END_STREAM):
-                windows.ended(stream_id)
-    finally:
-        windows.close()
-    sender.join()
+                windows.ended.add(stream_id)
+        return False
+
+    end = b"" if closes else frame(PING, 0, 0, MARKER)
+    exchange(peer, _paced(data + end, windows), is_answered, closes=closes)
     return replies
 
 
-def _send(peer: socket.socket, data: bytes, windows: _Windows, closes: bool) -> None:
-    with contextlib.suppress(OSError):
-        for part in _paced(_frames_of(data), windows):
-            peer.sendall(part)
-        if closes:
-            peer.shutdown(socket.SHUT_WR)
-        else:
-            peer.sendall(frame(PING, 0, 0, MARKER))
-
-
-def _paced(frames: Iterable[bytes], windows: _Windows) -> Iterator[bytes]:
-    """The frames, many at once, without the DATA of streams that have ended. Waits where a window has no room."""
+def _paced(data: bytes, windows: _Windows) -> Iterator[bytes]:
+    """The frames, many at once, without the DATA of streams that have ended; an empty part where no window has room."""
     together = bytearray()
-    for one in frames:
+    for one in _parts_of(data):
         if len(one) > HEAD.size and one[3] == DATA:
             stream_id, size = int.from_bytes(one[5:9]), len(one) - HEAD.size
-            if together and (len(together) > FRAME_BYTES or not windows.has_room(stream_id, size)):
+            while stream_id not in windows.ended and windows.room(stream_id) < size:
                 yield bytes(together)
                 together.clear()
-            if not windows.take(stream_id, size):
+            if stream_id in windows.ended:
                 continue
+            for stream in (0, stream_id):
+                windows.grow(stream, -size)
         together += one
-    yield bytes(together)
+        if len(together) > FRAME_BYTES:
+            yield bytes(together)
+            together.clear()
+    if together:
+        yield bytes(together)
 
 
-def _frames_of(data: bytes) -> Iterator[bytes]:
+def _parts_of(data: bytes) -> Iterator[bytes]:
     """The preface, then frame after frame; what is no whole frame is the last part."""
     at = data.find(b"SM\r\n\r\n") + 6 if data.startswith(b"PRI ") else 0
     yield data[:at]
@@ -208,23 +171,13 @@ def _frames_of(data: bytes) -> Iterator[bytes]:
         at = stop
 
 
-def _frames_from(peer: socket.socket) -> Iterator[tuple[int, int, int, bytes]]:
-    """Kind, flags, stream and payload of each frame, until the server closes."""
-    buffer = b""
-    while True:
-        at = 0
-        while len(buffer) - at >= HEAD.size:
-            high, low, kind, flags, stream_id = HEAD.unpack_from(buffer, at)
-            stop = at + HEAD.size + (high << 8 | low)
-            if len(buffer) < stop:
-                break
-            yield kind, flags, stream_id, buffer[at + HEAD.size : stop]
-            at = stop
-        buffer = buffer[at:]
-        try:
-            chunk = peer.recv(1 << 20)
-        except ConnectionResetError:
+def _frames_of(unread: bytearray) -> Iterator[tuple[int, int, int, bytes]]:
+    """Kind, flags, stream and payload of each whole frame, which is taken off."""
+    while len(unread) >= HEAD.size:
+        high, low, kind, flags, stream_id = HEAD.unpack_from(unread)
+        stop = HEAD.size + (high << 8 | low)
+        if len(unread) < stop:
             return
-        if not chunk:
-            return
-        buffer += chunk
+        payload = bytes(unread[HEAD.size : stop])
+        del unread[:stop]
+        yield kind, flags, stream_id, payload

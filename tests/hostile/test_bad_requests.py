@@ -55,41 +55,11 @@ def test_code_of_the_other_server_is_unknown_here(broker: Peer, name_server: Pee
     assert name_server.call(SEND_MESSAGE, send_fields("T"), b"x").code == NOT_SUPPORTED
 
 
-@pytest.mark.parametrize(
-    ("code", "fields", "word"),
-    [
-        (SEND_MESSAGE, {"topic": "T"}, "producerGroup"),
-        (310, {"a": "g", "b": "T"}, "the field c"),
-        (PULL_MESSAGE, {"topic": "T", "consumerGroup": "g"}, "queueId"),
-        (GET_MAX_OFFSET, {"topic": "T"}, "queueId"),
-        (17, {}, "topic"),
-        (38, {}, "consumerGroup"),
-    ],
-)
-def test_missing_field_is_named_in_the_answer(
-    broker: Peer, code: int, fields: dict[str, str], word: str
-) -> None:
-    reply = broker.call(code, fields, b"x")
-    assert reply.code == SYSTEM_ERROR
-    assert word in reply.remark
-    assert "missing" in reply.remark
-
-
-@pytest.mark.parametrize("text", ["", "x", "1.5", "99999999999", "0x10", " "])
-def test_field_that_is_no_number_is_named_in_the_answer(broker: Peer, text: str) -> None:
-    reply = broker.call(GET_MAX_OFFSET, {"topic": "T", "queueId": text})
-    assert reply.code == SYSTEM_ERROR
-    assert f"queueId is {text!r}" in reply.remark
-
-
 def test_long_nonsense_is_not_sent_back_in_full(broker: Peer) -> None:
     reply = broker.call(GET_MAX_OFFSET, {"topic": "T", "queueId": "9" * 60_000})
     assert reply.code == SYSTEM_ERROR
+    assert "queueId is '999" in reply.remark
     assert len(reply.remark) < 1000
-
-
-def test_unknown_fields_are_ignored(broker: Peer) -> None:
-    assert broker.call(GET_MAX_OFFSET, {"topic": "T", "queueId": 0, "moon": "full", "": ""}).code == SUCCESS
 
 
 @pytest.mark.parametrize("code", [34, 41, 42, 46, 200, 18, 225])

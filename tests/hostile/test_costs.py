@@ -20,12 +20,6 @@ KIB = 1 << 10
 LIMITS = Limits()
 
 
-@pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
-    with Judge(tmp_path_factory.mktemp("judge")) as judge:
-        yield judge
-
-
 @pytest.fixture
 def own_judge(tmp_path: Path) -> Iterator[Judge]:
     """For large rows: what those of one code store is not in the answers, or in the garbage, of another's."""
@@ -47,10 +41,10 @@ def rpcs(judge: Judge) -> dict[str, Any]:
 
 
 def assert_bounded(judge: Judge, attacks: Iterable[Row]) -> None:
-    """Each of them keeps all limits. What is over one is tried once more: the first use of a part imports it."""
+    """Each of them keeps all limits."""
     broken = []
     for what, attack in attacks:
-        if judge.cost_of(attack).over(LIMITS) and (found := judge.cost_of(attack).over(LIMITS)):
+        if found := judge.over(LIMITS, attack):
             broken.append(f"{what} ({len(attack.data)} bytes): {'; '.join(found)}")
     assert not broken, "\n".join(broken)
 

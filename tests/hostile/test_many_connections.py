@@ -39,25 +39,6 @@ PAGE = LIMITS._replace(memory_bytes=12 * MIB)
 """A page of a list has 1 MiB, or one message; with what it is made of."""
 
 
-@pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
-    with Judge(tmp_path_factory.mktemp("judge")) as judge:
-        yield judge
-
-
-def assert_cheap(judge: Judge, attack: Attack, limits: Limits = LIMITS) -> None:
-    """It keeps all limits. What is over one is tried once more: the first use of a part imports it."""
-    if judge.cost_of(attack).over(limits):
-        assert judge.cost_of(attack).over(limits) == []
-
-
-def assert_act_is_cheap(
-    judge: Judge, act: Callable[[], None], sent_bytes: int, requests: int, limits: Limits = LIMITS
-) -> None:
-    if judge.cost_while(act, sent_bytes, requests).over(limits):
-        assert judge.cost_while(act, sent_bytes, requests).over(limits) == []
-
-
 def connected(judge: Judge, port: str, count: int, data: bytes) -> Callable[[], None]:
     """So many at once; each sends these bytes and reads nothing. Then all of them close together."""
 
@@ -76,7 +57,7 @@ def connected(judge: Judge, port: str, count: int, data: bytes) -> Callable[[], 
 def assert_many_are_cheap(judge: Judge, port: str, count: int, data: bytes) -> None:
     """A connection counts as 4 KiB: that is what its buffers take."""
     sent_bytes = count * max(len(data), 4096)
-    assert_act_is_cheap(judge, connected(judge, port, count, data), sent_bytes, count)
+    assert judge.over_while(LIMITS, connected(judge, port, count, data), sent_bytes, count) == []
 
 
 # -- HTTP
@@ -92,7 +73,9 @@ def test_half_requests_on_more_connections_than_there_may_be_are_cheap(judge: Ju
 
 
 def test_a_body_in_chunks_of_a_byte_is_cheap(judge: Judge) -> None:
-    assert_cheap(judge, Attack("http", CHUNKED + b"1\r\n \r\n" * 60_000 + b"0\r\n\r\n", closes=True))
+    assert (
+        judge.over(LIMITS, Attack("http", CHUNKED + b"1\r\n \r\n" * 60_000 + b"0\r\n\r\n", closes=True)) == []
+    )
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/openapi.json", "/metrics", "/api/topics?all=true"])
@@ -108,7 +91,7 @@ def test_pipelined_requests_whose_answers_are_not_read_are_cheap(judge: Judge, p
                 peer.sendall(one * 2000)
             judge.settle()
 
-    assert_act_is_cheap(judge, act, 2000 * len(one), requests=2000)
+    assert judge.over_while(LIMITS, act, 2000 * len(one), requests=2000) == []
 
 
 @pytest.mark.parametrize("encoding", ["deflate", "gzip"])
@@ -117,7 +100,7 @@ def test_a_bomb_is_not_inflated(judge: Judge, encoding: str) -> None:
     bomb = b"".join(compressor.compress(bytes(MIB)) for _ in range(40)) + compressor.flush()
     for method, path in (("PUT", "/api/snapshot"), ("POST", f"/api/topics/{GOOD_TOPIC}/messages")):
         data = request_of(method, path, bomb, headers=f"Content-Encoding: {encoding}\r\n")
-        assert_cheap(judge, Attack("http", data))
+        assert judge.over(LIMITS, Attack("http", data)) == []
 
 
 def test_a_stored_bomb_is_shown_without_being_inflated_whole(judge: Judge) -> None:
@@ -127,7 +110,7 @@ def test_a_stored_bomb_is_shown_without_being_inflated_whole(judge: Judge) -> No
         fields = send_fields("Bomb", sysFlag="1")
         assert peer.call(SEND_MESSAGE, fields, bomb).code == SUCCESS
     for path in ("/api/topics/Bomb/messages", "/api/topics/Bomb/messages?limit=1"):
-        assert_cheap(judge, Attack("http", request_of("GET", path)), PAGE)
+        assert judge.over(PAGE, Attack("http", request_of("GET", path))) == []
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +148,7 @@ def busy(judge: Judge) -> Judge:
     ],
 )
 def test_a_page_of_a_full_log_is_cheap(busy: Judge, path: str) -> None:
-    assert_cheap(busy, Attack("http", request_of("GET", path)), PAGE)
+    assert busy.over(PAGE, Attack("http", request_of("GET", path))) == []
 
 
 # -- remoting
@@ -190,7 +173,7 @@ def test_many_members_that_leave_together_are_cheap(judge: Judge) -> None:
         judge.server.process.send_signal(signal.SIGCONT)
         judge.settle()
 
-    assert_act_is_cheap(judge, act, MEMBERS * 4096, MEMBERS)
+    assert judge.over_while(LIMITS, act, MEMBERS * 4096, MEMBERS) == []
 
 
 # -- TLS
@@ -244,7 +227,7 @@ def test_handshakes_that_arrive_together_and_never_end_are_cheap(judge: Judge, p
             judge.server.process.send_signal(signal.SIGCONT)
             judge.settle()
 
-    assert_act_is_cheap(judge, act, count * max(len(data), 4096), count, HANDSHAKES)
+    assert judge.over_while(HANDSHAKES, act, count * max(len(data), 4096), count) == []
 
 
 # -- HA
@@ -271,7 +254,7 @@ HA_ROWS = {
 
 @pytest.mark.parametrize("what", HA_ROWS)
 def test_no_slave_costs_more_than_it_is_worth(judge: Judge, what: str) -> None:
-    assert_cheap(judge, Attack("ha", HA_ROWS[what], closes=True))
+    assert judge.over(LIMITS, Attack("ha", HA_ROWS[what], closes=True)) == []
 
 
 def test_a_slave_that_does_not_read_costs_no_more_than_its_share(judge: Judge) -> None:
@@ -280,7 +263,7 @@ def test_a_slave_that_does_not_read_costs_no_more_than_its_share(judge: Judge) -
         for _ in range(12):
             assert peer.call(SEND_MESSAGE, send_fields("Long"), bytes(MIB)).code == SUCCESS
     unread = LIMITS._replace(memory_bytes=32 * 5 * MIB)
-    assert_act_is_cheap(judge, connected(judge, "ha", 40, number(0)), 40 * 8, 40, unread)
+    assert judge.over_while(unread, connected(judge, "ha", 40, number(0)), 40 * 8, 40) == []
 
 
 def test_a_flood_of_slaves_is_cheap(judge: Judge) -> None:
@@ -317,7 +300,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
 
 @pytest.mark.parametrize("what", HA_ROWS)
 def test_no_refused_slave_costs_more_than_it_is_worth(guarded: Judge, what: str) -> None:
-    assert_cheap(guarded, Attack("ha", HA_ROWS[what], closes=True))
+    assert guarded.over(LIMITS, Attack("ha", HA_ROWS[what], closes=True)) == []
     address = ("127.0.0.1", guarded.ports["ha"])
     with socket.create_connection(address, ANSWER_SECONDS) as peer, contextlib.suppress(ConnectionError):
         peer.sendall(number(0))

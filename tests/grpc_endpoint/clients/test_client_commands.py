@@ -13,7 +13,7 @@ from pocketmq.grpc_endpoint.messages import (
 )
 from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly, GetConsumerRunningInfo
 
-from broker_fakes import ask, store_message
+from broker_fakes import ask, store_message, turns
 from grpc_calls import FakeStream, GrpcBroker, consumer
 
 
@@ -23,10 +23,7 @@ def answer(stream: FakeStream, code: Code, **content: Any) -> None:
 
 
 async def until_asked(stream: FakeStream) -> TelemetryCommand:
-    for _ in range(10):
-        await asyncio.sleep(0)
-        if len(stream.replies) > 1:
-            break
+    await turns(10)
     command: TelemetryCommand = stream.replies[-1]
     return command
 

@@ -1,6 +1,5 @@
 """Heartbeats, terminations, and clients that vanish."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from pocketmq.grpc_endpoint.messages import (
     Settings,
 )
 
-from broker_fakes import FakeLoop
+from broker_fakes import FakeLoop, turns
 from grpc_calls import GrpcBroker, consumer, producer
 
 UNKNOWN = (Code.UNRECOGNIZED_CLIENT_TYPE, "cannot find client settings for this client")
@@ -71,19 +70,16 @@ async def test_many_silent_clients_are_forgotten_in_turns_with_one_line(
     grpc.clients.scan()
     assert len(grpc.clients) == TURN_CLIENTS + 10
     grpc.telemetry(producer("t"), client_id="c1")  # heard of again
-    for _ in range(5):
-        await asyncio.sleep(0)
+    await turns()
     assert len(grpc.clients) == 1
     assert len(caplog.records) == 1
 
 
 async def test_member_that_the_broker_drops_is_forgotten(grpc: GrpcBroker, clock: Any) -> None:
-    import asyncio
-
     grpc.telemetry(producer("t", "u"))
     clock.advance(121_000)
     list(grpc.broker.membership.producers.expire(clock.wall_ms()))
-    await asyncio.sleep(0)
+    await turns()
     assert len(grpc.clients) == 0
     assert grpc.broker.membership.producers.all() == {}
 

@@ -14,16 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.config.broker_config import BrokerConfig
-from pocketmq.broker.config.name_server_config import NameServerConfig
-from pocketmq.broker.node import Node
 from pocketmq.grpc_endpoint import messages as m
 from pocketmq.grpc_endpoint.endpoint import Endpoint, open_endpoint
 from pocketmq.grpc_endpoint.http2 import frames
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.store.config import StoreConfig
 
+from broker.nodes import make_node, running
 from grpc_client import GrpcClient, framed
 from grpc_companion import T, acked, announce, handle_of, hidden, receive, received, sent
 
@@ -51,16 +48,11 @@ class Recorder:
 
 @contextlib.asynccontextmanager
 async def served(folder: Path) -> AsyncIterator[Endpoint]:
-    store = StoreConfig(store_path_root_dir=str(folder), mapped_file_size_commit_log=1 << 24)
-    node = Node(BrokerConfig(store=store, listen_port=0), NameServerConfig(listen_port=0))
-    await node.start()
-    try:
+    async with running(make_node(folder)) as node:
         node.broker.topics.update(TopicConfig(topic_name="orders", read_queue_nums=1, write_queue_nums=1))
         node.broker.groups.update(SubscriptionGroupConfig(group_name="billing"))
         async with open_endpoint(node) as endpoint:
             yield endpoint
-    finally:
-        await node.stop()
 
 
 async def recorded(address: str) -> list[bytes]:

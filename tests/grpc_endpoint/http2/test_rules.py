@@ -21,6 +21,10 @@ from http2_echo import CALL, Frame, Limited
 from http2_pipe import PipePeer
 
 END, ENDED, PADDED, PRIORITY = frames.END_HEADERS, frames.END_STREAM, frames.PADDED, frames.WITH_PRIORITY
+WHOLE: Final = END | ENDED
+HELLO: Final = framed(b"hello")
+ITSELF: Final = bytes((0, 0, 0, 1, 16))
+"""As the fields of a priority: stream 1 depends on stream 1."""
 PING: Final = frame(frames.PING, 0, 0, b"12345678")
 CONTINUATION: Final = frames.CONTINUATION
 LAST: Final = 101
@@ -33,7 +37,7 @@ def headers(stream: int = 1, block: bytes = CALL, flags: int = END) -> bytes:
     return frame(frames.HEADERS, flags, stream, block)
 
 
-def data(stream: int = 1, payload: bytes = framed(b"hello"), flags: int = ENDED) -> bytes:
+def data(stream: int = 1, payload: bytes = HELLO, flags: int = ENDED) -> bytes:
     return frame(frames.DATA, flags, stream, payload)
 
 
@@ -46,6 +50,10 @@ def literal(name: bytes, value: bytes) -> bytes:
     return b"\0" + bytes((len(name),)) + name + bytes((len(value),)) + value
 
 
+def length(value: bytes) -> bytes:
+    return literal(b"content-length", value)
+
+
 def block_without(index: int) -> bytes:
     """The headers of a call without the one that is an indexed byte, or literal, at this place."""
     parts = [b"\x83", b"\x86", b"\x44\x0b/echo/Unary", b"\x5f\x10application/grpc"]
@@ -56,8 +64,13 @@ OPEN: Final = headers(1, NEVER)
 HELD: Final = headers(1, NEVER) + data(1)
 """Half-closed by the client; the server does not answer."""
 PRIORITIZED: Final = frame(frames.PRIORITY, 0, 1, bytes(5))
+UNENDED: Final = headers(1, CALL, 0)
+X_Y: Final = literal(b"x", b"y")
+CONTINUED: Final = frame(CONTINUATION, END, 1, CALL)
+CANCELLED: Final = rst_stream(1, ErrorCode.CANCEL)
 
-REPLY, RESET = "reply 1", "RST 1 PROTOCOL_ERROR"
+REPLY, RESET, CLOSED = "reply 1", "RST 1 PROTOCOL_ERROR", "RST 1 STREAM_CLOSED"
+CALM = "GOAWAY ENHANCE_YOUR_CALM"
 PROTOCOL, SIZE, FLOW, COMPRESSION = (
     f"GOAWAY {name}_ERROR" for name in ("PROTOCOL", "FRAME_SIZE", "FLOW_CONTROL", "COMPRESSION")
 )
@@ -73,63 +86,39 @@ RFC_9113: Final[list[tuple[str, bytes, str]]] = [
     ("4.2: HEADERS of more than 2^14 bytes", headers(1, bytes(16_385)), SIZE),
     ("4.2: SETTINGS of more than 2^14 bytes", frame(4, 0, 0, bytes(16_386)), SIZE),
     ("4.3: a field block that cannot be decoded", headers(1, b"\x40"), COMPRESSION),
-    ("4.3: PRIORITY inside a field block", headers(1, CALL, 0) + PRIORITIZED, PROTOCOL),
-    ("4.3: HEADERS of another stream inside a block", headers(1, CALL, 0) + headers(3), PROTOCOL),
+    ("4.3: PRIORITY inside a field block", UNENDED + PRIORITIZED, PROTOCOL),
+    ("4.3: HEADERS of another stream inside a block", UNENDED + headers(3), PROTOCOL),
     ("5.1: idle: DATA", data(), PROTOCOL),
-    ("5.1: idle: RST_STREAM", rst_stream(1, ErrorCode.CANCEL), PROTOCOL),
+    ("5.1: idle: RST_STREAM", CANCELLED, PROTOCOL),
     ("5.1: idle: WINDOW_UPDATE", window_update(1, 100), PROTOCOL),
-    ("5.1: idle: CONTINUATION", frame(CONTINUATION, END, 1, CALL), PROTOCOL),
+    ("5.1: idle: CONTINUATION", CONTINUED, PROTOCOL),
     ("5.1: idle: PRIORITY is allowed", PRIORITIZED + call(), REPLY),
-    ("5.1: half-closed by the client: DATA while it waits", HELD + data(), "RST 1 STREAM_CLOSED"),
-    ("5.1: half-closed by the client: HEADERS", HELD + headers(1, NEVER, END | ENDED), "RST 1 STREAM_CLOSED"),
-    ("5.1: half-closed by the client: CONTINUATION", HELD + frame(CONTINUATION, END, 1, CALL), PROTOCOL),
+    ("5.1: half-closed by the client: DATA while it waits", HELD + data(), CLOSED),
+    ("5.1: half-closed by the client: HEADERS", HELD + headers(1, NEVER, WHOLE), CLOSED),
+    ("5.1: half-closed by the client: CONTINUATION", HELD + CONTINUED, PROTOCOL),
     ("5.1: half-closed by the client: WINDOW_UPDATE is allowed", HELD + window_update(1, 1), ""),
     ("5.1: half-closed by the client: PRIORITY is allowed", HELD + PRIORITIZED, ""),
-    ("5.1: half-closed by the client: RST_STREAM is allowed", HELD + rst_stream(1, ErrorCode.CANCEL), ""),
-    ("5.1: closed by RST_STREAM: DATA is ignored", OPEN + rst_stream(1, ErrorCode.CANCEL) + data(), ""),
-    (
-        "5.1: closed by RST_STREAM: HEADERS",
-        OPEN + rst_stream(1, ErrorCode.CANCEL) + headers(),
-        "RST 1 STREAM_CLOSED",
-    ),
-    (
-        "5.1: closed by RST_STREAM: CONTINUATION",
-        OPEN + rst_stream(1, ErrorCode.CANCEL) + frame(CONTINUATION, END, 1, CALL),
-        PROTOCOL,
-    ),
+    ("5.1: half-closed by the client: RST_STREAM is allowed", HELD + CANCELLED, ""),
+    ("5.1: closed by RST_STREAM: DATA is ignored", OPEN + CANCELLED + data(), ""),
+    ("5.1: closed by RST_STREAM: HEADERS", OPEN + CANCELLED + headers(), CLOSED),
+    ("5.1: closed by RST_STREAM: CONTINUATION", OPEN + CANCELLED + CONTINUED, PROTOCOL),
     ("5.1: closed by both: DATA is ignored", call() + data(), REPLY),
     ("5.1: closed by both: HEADERS", call() + headers(), "reply 1, RST 1 STREAM_CLOSED"),
     ("5.1: closed by both: WINDOW_UPDATE is ignored", call() + window_update(1, 1), REPLY),
-    ("5.1: closed by both: RST_STREAM is ignored", call() + rst_stream(1, ErrorCode.CANCEL), REPLY),
+    ("5.1: closed by both: RST_STREAM is ignored", call() + CANCELLED, REPLY),
     ("5.1: closed by both: PRIORITY is ignored", call() + PRIORITIZED, REPLY),
     ("5.1.1: a stream with an even number", headers(2), PROTOCOL),
-    (
-        "5.1.1: a stream with a number below that of another",
-        call(5) + call(3),
-        "reply 5, RST 3 STREAM_CLOSED",
-    ),
-    (
-        "5.3: a stream that depends on itself",
-        headers(1, bytes((0, 0, 0, 1, 16)) + CALL, END | PRIORITY) + data(),
-        REPLY,
-    ),
-    ("5.3: PRIORITY that depends on itself", frame(frames.PRIORITY, 0, 1, bytes((0, 0, 0, 1, 16))), ""),
-    ("5.5: an unknown frame inside a field block", headers(1, CALL, 0) + frame(0xFF, 0, 1, b"?"), PROTOCOL),
+    ("5.1.1: a stream with a number below another", call(5) + call(3), "reply 5, RST 3 STREAM_CLOSED"),
+    ("5.3: a stream that depends on itself", headers(1, ITSELF + CALL, END | PRIORITY) + data(), REPLY),
+    ("5.3: PRIORITY that depends on itself", frame(frames.PRIORITY, 0, 1, ITSELF), ""),
+    ("5.5: an unknown frame inside a field block", UNENDED + frame(0xFF, 0, 1, b"?"), PROTOCOL),
     ("6.1: DATA on stream 0", data(0), PROTOCOL),
-    (
-        "6.1: padding is removed",
-        headers() + data(1, b"\x04" + framed(b"hello") + bytes(4), ENDED | PADDED),
-        REPLY,
-    ),
+    ("6.1: padding is removed", headers() + data(1, b"\x04" + HELLO + bytes(4), ENDED | PADDED), REPLY),
     ("6.1: nothing but padding", OPEN + data(1, b"\x05hello", PADDED), ""),
     ("6.1: more padding than payload", OPEN + data(1, b"\x06hello", PADDED), PROTOCOL),
     ("6.1: PADDED without payload", OPEN + data(1, b"", PADDED), PROTOCOL),
     ("6.2: HEADERS on stream 0", headers(0), PROTOCOL),
-    (
-        "6.2: padding of HEADERS is removed",
-        headers(1, b"\x02" + CALL + bytes(2), END | PADDED) + data(),
-        REPLY,
-    ),
+    ("6.2: padding is removed", headers(1, b"\x02" + CALL + bytes(2), END | PADDED) + data(), REPLY),
     ("6.2: more padding than headers", headers(1, b"\xff" + CALL, END | PADDED), PROTOCOL),
     ("6.2: a priority is skipped", headers(1, bytes(5) + CALL, END | PRIORITY) + data(), REPLY),
     (
@@ -179,57 +168,27 @@ RFC_9113: Final[list[tuple[str, bytes, str]]] = [
         + data(),
         REPLY,
     ),
-    (
-        "6.10: another frame between CONTINUATIONs",
-        headers(1, CALL, 0) + frame(CONTINUATION, 0, 1) + data(),
-        PROTOCOL,
-    ),
-    ("6.10: CONTINUATION on stream 0", headers(1, CALL, 0) + frame(CONTINUATION, END, 0), PROTOCOL),
-    ("6.10: CONTINUATION of another stream", headers(1, CALL, 0) + frame(CONTINUATION, END, 3), PROTOCOL),
-    ("6.10: CONTINUATION after END_HEADERS", headers(1, NEVER) + frame(CONTINUATION, END, 1, CALL), PROTOCOL),
-    (
-        "6.10: CONTINUATION after the last one",
-        headers(1, NEVER, 0) + frame(CONTINUATION, END, 1) * 2,
-        PROTOCOL,
-    ),
-    ("6.10: CONTINUATION after DATA", OPEN + data(1, b"", 0) + frame(CONTINUATION, END, 1, CALL), PROTOCOL),
-    (
-        "6.10: empty CONTINUATIONs without end",
-        headers(1, CALL, 0) + frame(CONTINUATION, 0, 1) * 16,
-        "GOAWAY ENHANCE_YOUR_CALM",
-    ),
+    ("6.10: another frame between CONTINUATIONs", UNENDED + frame(CONTINUATION, 0, 1) + data(), PROTOCOL),
+    ("6.10: CONTINUATION on stream 0", UNENDED + frame(CONTINUATION, END, 0), PROTOCOL),
+    ("6.10: CONTINUATION of another stream", UNENDED + frame(CONTINUATION, END, 3), PROTOCOL),
+    ("6.10: CONTINUATION after END_HEADERS", headers(1, NEVER) + CONTINUED, PROTOCOL),
+    ("6.10: CONTINUATION after the last", headers(1, NEVER, 0) + frame(CONTINUATION, END, 1) * 2, PROTOCOL),
+    ("6.10: CONTINUATION after DATA", OPEN + data(1, b"", 0) + CONTINUED, PROTOCOL),
+    ("6.10: empty CONTINUATIONs without end", UNENDED + frame(CONTINUATION, 0, 1) * 16, CALM),
     ("7: GOAWAY with an unknown code", frame(frames.GOAWAY, 0, 0, bytes(4) + b"\0\0\0\xff"), ""),
     ("7: RST_STREAM with an unknown code", OPEN + frame(frames.RST_STREAM, 0, 1, b"\0\0\0\xff"), ""),
-    (
-        "8.1: trailers end the request",
-        headers() + data(1, framed(b"hello"), 0) + headers(1, literal(b"x", b"y"), END | ENDED),
-        REPLY,
-    ),
-    ("8.1: a second HEADERS that does not end the request", OPEN + headers(1, literal(b"x", b"y")), RESET),
-    (
-        "8.1: DATA shorter than its content-length",
-        headers(1, NEVER + literal(b"content-length", b"11")) + data(),
-        RESET,
-    ),
-    (
-        "8.1: DATA longer than its content-length",
-        headers(1, NEVER + literal(b"content-length", b"9")) + data(1, framed(b"hello"), 0),
-        RESET,
-    ),
+    ("8.1: trailers end the request", headers() + data(1, HELLO, 0) + headers(1, X_Y, WHOLE), REPLY),
+    ("8.1: a second HEADERS that does not end the request", OPEN + headers(1, X_Y), RESET),
+    ("8.1: DATA shorter than its content-length", headers(1, NEVER + length(b"11")) + data(), RESET),
+    ("8.1: DATA longer than its content-length", headers(1, NEVER + length(b"9")) + data(1, HELLO, 0), RESET),
     (
         "8.1: DATA in two frames that is longer",
-        headers(1, NEVER + literal(b"content-length", b"14"))
-        + data(1, framed(b"he"), 0)
-        + data(1, framed(b"llo")),
+        headers(1, NEVER + length(b"14")) + data(1, framed(b"he"), 0) + data(1, framed(b"llo")),
         RESET,
     ),
-    (
-        "8.1: no DATA where there is a content-length",
-        headers(1, NEVER + literal(b"content-length", b"9"), END | ENDED),
-        RESET,
-    ),
-    ("8.1: the right content-length", headers(1, CALL + literal(b"content-length", b"10")) + data(), REPLY),
-    ("8.1: a content-length that is no number", headers(1, CALL + literal(b"content-length", b"-1")), RESET),
+    ("8.1: no DATA where there is a content-length", headers(1, NEVER + length(b"9"), WHOLE), RESET),
+    ("8.1: the right content-length", headers(1, CALL + length(b"10")) + data(), REPLY),
+    ("8.1: a content-length that is no number", headers(1, CALL + length(b"-1")), RESET),
     ("8.2: a capital letter in a name", headers(1, CALL + literal(b"X-Up", b"y")), RESET),
     ("8.2: a blank in a name", headers(1, CALL + literal(b"a b", b"y")), RESET),
     ("8.2: a name without letters", headers(1, CALL + literal(b"", b"y")), RESET),
@@ -241,13 +200,9 @@ RFC_9113: Final[list[tuple[str, bytes, str]]] = [
     ("8.2.2: te: trailers is allowed", headers(1, CALL + literal(b"te", b"trailers")) + data(), REPLY),
     ("8.3: an unknown header with a colon", headers(1, CALL + literal(b":test", b"ok")), RESET),
     ("8.3: a header of replies", headers(1, b"\x88" + CALL), RESET),
-    (
-        "8.3: a header with a colon in trailers",
-        OPEN + headers(1, literal(b":method", b"POST"), END | ENDED),
-        RESET,
-    ),
-    ("8.3: a capital letter in trailers", OPEN + headers(1, literal(b"X", b"y"), END | ENDED), RESET),
-    ("8.3: a header with a colon behind others", headers(1, literal(b"x", b"y") + CALL), RESET),
+    ("8.3: a colon in trailers", OPEN + headers(1, literal(b":method", b"POST"), WHOLE), RESET),
+    ("8.3: a capital letter in trailers", OPEN + headers(1, literal(b"X", b"y"), WHOLE), RESET),
+    ("8.3: a header with a colon behind others", headers(1, X_Y + CALL), RESET),
     ("8.3.1: no :method", headers(1, block_without(0)), RESET),
     ("8.3.1: no :scheme", headers(1, block_without(1)), RESET),
     ("8.3.1: no :path", headers(1, block_without(2)), RESET),
@@ -255,7 +210,7 @@ RFC_9113: Final[list[tuple[str, bytes, str]]] = [
     ("8.3.1: :method twice", headers(1, b"\x83" + CALL), RESET),
     ("8.3.1: :scheme twice", headers(1, b"\x86" + CALL), RESET),
     ("8.3.1: :path twice", headers(1, b"\x84" + CALL), RESET),
-    ("8.3.1: GET is no call", headers(1, CALL.replace(b"\x83", b"\x82"), END | ENDED), "status 1"),
+    ("8.3.1: GET is no call", headers(1, CALL.replace(b"\x83", b"\x82"), WHOLE), "status 1"),
 ]
 
 

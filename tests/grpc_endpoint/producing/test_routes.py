@@ -1,6 +1,5 @@
 """QueryRoute: the queues of a topic as clients see them."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from pocketmq.grpc_endpoint.messages import (
 from pocketmq.protocol.bodies.routes import BrokerData, QueueData, TopicRouteData
 from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
 
+from broker_fakes import turns
 from grpc_calls import GrpcBroker
 
 
@@ -123,8 +123,7 @@ async def test_name_server_elsewhere_is_asked(grpc_maker: Any, monkeypatch: pyte
 
     monkeypatch.setattr(grpc.broker.cluster.registration, "ask", answer)
     stream = grpc.begin(QueryRouteRequest(topic=Resource(name="far")))
-    for _ in range(5):
-        await asyncio.sleep(0)
+    await turns()
     (reply,) = stream.replies
     assert places(reply) == [("broker-b", 0, "10.0.0.2")]
     assert asked == ["far"]
@@ -134,8 +133,7 @@ async def test_name_server_that_does_not_answer_hides_no_topic(grpc_maker: Any) 
     grpc = grpc_maker(namesrv_addr="10.0.0.9:9876")
     grpc.topic("t", queues=1)
     stream = grpc.begin(QueryRouteRequest(topic=Resource(name="t")))
-    for _ in range(5):
-        await asyncio.sleep(0)
+    await turns()
     (reply,) = stream.replies
     assert places(reply) == [("broker-a", 0, "127.0.0.1")]
 

@@ -132,14 +132,8 @@ async def test_message_that_waits_for_the_disk_is_answered_later(grpc_maker: Any
     grpc.topic("t", queues=1)
     stream = grpc.begin(send(new_message(), new_message()))
     assert stream.replies == []
-    grpc.broker.store.flush_pass()
-    import asyncio
-
-    for _ in range(20):
-        await asyncio.sleep(0.001)
-        if stream.replies:
-            break
-    (reply,) = stream.replies
+    await flush(grpc, stream)
+    reply = stream.reply
     assert reply.status.code == Code.OK
     assert [entry.offset for entry in reply.entries] == [0, 1]
 
