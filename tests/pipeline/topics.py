@@ -15,10 +15,12 @@ def filled(server: RocketMQ, name: str, count: int, *, queues: int = 1, **more: 
     return topic
 
 
-def send(server: RocketMQ, topic: str, numbers: range, *, queues: int = 1, **more: Any) -> None:
+def send(
+    server: RocketMQ, topic: str, numbers: range, *, queues: int = 1, text: str = "m{}", **more: Any
+) -> None:
     """The messages with these numbers."""
     for number in numbers:
-        server.send(topic, f"m{number}", queue_id=number % queues, **more)
+        server.send(topic, text.format(number), queue_id=number % queues, **more)
 
 
 def bodies(count: int, first: int = 0, step: int = 1) -> list[str]:

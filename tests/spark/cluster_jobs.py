@@ -65,7 +65,7 @@ WITHOUT_SPARK = [
 
 
 @contextlib.contextmanager
-def job_inputs(folder: Path) -> Iterator[dict[str, str]]:
+def write_inputs(folder: Path) -> Iterator[dict[str, str]]:
     """A store with planted faults, a broker with a journal and a dead letter, another broker, a folder for outputs."""
     store, journal, out = write_store(folder / "store"), folder / "journal", folder / "out"
     out.mkdir()

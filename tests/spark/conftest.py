@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from extras import pytest_pycollect_makemodule as pytest_pycollect_makemodule
+from pipeline.topics import filled
 
 if TYPE_CHECKING:
-    from pocketmq.testing import RocketMQ
     from pyspark.sql import DataFrame, SparkSession
 
     from spark.standalone import Standalone
@@ -23,6 +24,7 @@ HERE = Path(__file__).parent
 TEST_TIMEOUT_S = 180
 EVERYTHING = bool(os.environ.get("POCKETMQ_SPARK_ALL"))
 ADDRESS = "rocketmq.namesrv.addr"
+IN_EACH_STORE = 50
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -67,11 +69,31 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Standalone]":
         yield running
 
 
+@pytest.fixture(scope="session")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Two brokers' stores, each with several log files of a00, a01, ... and b00, b01, ..., and their journals."""
+    folder = tmp_path_factory.mktemp("stores")
+    for name in "ab":
+        settings = {"mappedFileSizeCommitLog": 4096, "brokerName": f"broker-{name}"}
+        with EmbeddedServer(settings, store=folder / name, journal=folder / f"journal-{name}") as server:
+            filled(RocketMQ(server), "T", IN_EACH_STORE, queues=2, text=name + "{:02}")
+    return {name: folder / name for name in ("a", "b", "journal-a", "journal-b")}
+
+
+@pytest.fixture(scope="module")
+def job_inputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """What the jobs of `cluster_jobs.py` read."""
+    from spark.cluster_jobs import write_inputs
+
+    with write_inputs(tmp_path_factory.mktemp("inputs")) as made:
+        yield made
+
+
 Reads = Callable[..., "DataFrame"]
 
 
 @pytest.fixture
-def read(spark: "SparkSession", rocketmq: "RocketMQ") -> Reads:
+def read(spark: "SparkSession", rocketmq: RocketMQ) -> Reads:
     """read(topic, schema=None, **options): a batch read from the session's server."""
 
     def load(topic: str, schema: str | None = None, **options: Any) -> "DataFrame":
@@ -86,7 +108,7 @@ def read(spark: "SparkSession", rocketmq: "RocketMQ") -> Reads:
 
 
 @pytest.fixture
-def stream(spark: "SparkSession", rocketmq: "RocketMQ") -> Reads:
+def stream(spark: "SparkSession", rocketmq: RocketMQ) -> Reads:
     """stream(topic, **options): a streaming read, from the first message unless an option says otherwise."""
 
     def load(topic: str, **options: Any) -> "DataFrame":

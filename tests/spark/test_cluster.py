@@ -15,6 +15,7 @@ from pocketmq.testing import EmbeddedServer, RocketMQ, RocketMQCluster
 
 from pipeline.brokers.cluster_sends import send_to
 from pipeline.brokers.reading import options, read
+from pipeline.topics import filled
 from spark.drivers import Driver, driver, stream_column
 from spark.standalone import Standalone, environment, standalone_cluster
 
@@ -152,9 +153,7 @@ def test_a_killed_executor_costs_no_row_and_doubles_none(
 def test_a_killed_driver_costs_no_row_and_doubles_none(cluster: Standalone, tmp_path: Path) -> None:
     with EmbeddedServer() as server:
         rocketmq = RocketMQ(server)
-        topic = rocketmq.topic("killed", queues=2)
-        for number in range(200):
-            rocketmq.send(topic, f"m{number:03}", queue_id=number % 2)
+        topic = filled(rocketmq, "killed", 200, queues=2, text="m{:03}")
         words = [sys.executable, str(HERE / "parquet_driver.py"), server.namesrv_addr, topic, str(tmp_path)]
         offsets = tmp_path / "checkpoint" / "offsets"
         with driver(tmp_path / "0.out", [*words, "forever", cluster.url], cluster.env) as first:

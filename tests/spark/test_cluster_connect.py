@@ -13,7 +13,7 @@ pytest.importorskip("grpc_status", reason="the extra pocketmq[connect] is not in
 pytest.importorskip("pandas", reason="the extra pocketmq[connect] is not installed")
 
 from ports import fixed_port
-from spark.cluster_jobs import JOBS, MORE, Job, check_job, job_inputs
+from spark.cluster_jobs import JOBS, MORE, Job, check_job
 from spark.drivers import run
 from spark.standalone import LOGGING, Standalone, spark_daemon
 
@@ -40,12 +40,6 @@ spark.stop()
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    with job_inputs(tmp_path_factory.mktemp("inputs")) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def client_env(cluster: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The environment of programs that use the server."""
     folder, port = tmp_path_factory.mktemp("server"), fixed_port()
@@ -67,19 +61,19 @@ def client_env(cluster: Standalone, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.mark.parametrize("job", [*JOBS, *MORE], ids=lambda job: job.words)
 def test_each_job_runs_on_the_server(
-    cluster: Standalone, client_env: dict[str, str], inputs: dict[str, str], job: Job
+    cluster: Standalone, client_env: dict[str, str], job_inputs: dict[str, str], job: Job
 ) -> None:
     executors = cluster.executors()
     assert len(executors) == 2
     is_on_spark = "--engine" in job.words or re.match("(ingest|export|replay) ", job.words)
-    check_job(job, inputs, client_env, *(() if is_on_spark else ("--engine", "spark")))
+    check_job(job, job_inputs, client_env, *(() if is_on_spark else ("--engine", "spark")))
     assert cluster.executors() == executors, "the server was not used, or lost its executors"
 
 
 def test_topics_and_stores_are_read_streamed_and_written(
-    client_env: dict[str, str], inputs: dict[str, str], tmp_path: Path
+    client_env: dict[str, str], job_inputs: dict[str, str], tmp_path: Path
 ) -> None:
-    words = [inputs["address"], inputs["store"], str(tmp_path)]
+    words = [job_inputs["address"], job_inputs["store"], str(tmp_path)]
     ran = run([sys.executable, "-c", CLIENT, *words], client_env)
     printed = ran.stdout + ran.stderr[-3000:]
     assert "READ ['m0', 'm1', 'm2', 'm3', 'm4']" in ran.stdout, printed
@@ -88,10 +82,10 @@ def test_topics_and_stores_are_read_streamed_and_written(
 
 
 def test_the_server_outlives_a_killed_executor(
-    cluster: Standalone, client_env: dict[str, str], inputs: dict[str, str]
+    cluster: Standalone, client_env: dict[str, str], job_inputs: dict[str, str]
 ) -> None:
     victim = cluster.executors()[0]
     os.kill(victim, signal.SIGKILL)
     job = Job("sql 'select count(*) as n from messages' --store {store} --damaged", (0,), "80")
-    check_job(job, inputs, client_env, "--engine", "spark")
+    check_job(job, job_inputs, client_env, "--engine", "spark")
     assert victim not in cluster.executors()

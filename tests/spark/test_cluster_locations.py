@@ -10,31 +10,18 @@ import pytest
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from ports import fixed_port
+from spark.conftest import IN_EACH_STORE
 from spark.drivers import driver, run_job
 from spark.s3_server import object_store
 from spark.standalone import Standalone
 
 COUNT = 40
-WANTED = sorted([f"broker-{name}", f"{name}{number:02}"] for name in "ab" for number in range(COUNT))
+WANTED = sorted([f"broker-{name}", f"{name}{number:02}"] for name in "ab" for number in range(IN_EACH_STORE))
 HIDDEN = "127.9.9.9:10911"
 """An address at which no broker listens."""
 PORT = fixed_port()
 
 pytestmark = [pytest.mark.on_demand, pytest.mark.timeout(900)]
-
-
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Two brokers' stores of several log files, and their journals."""
-    folder = tmp_path_factory.mktemp("stores")
-    for name in "ab":
-        settings = {"mappedFileSizeCommitLog": 4096, "brokerName": f"broker-{name}"}
-        with EmbeddedServer(settings, store=folder / name, journal=folder / f"journal-{name}") as server:
-            rocketmq = RocketMQ(server)
-            topic = rocketmq.topic("T", queues=2)
-            for number in range(COUNT):
-                rocketmq.send(topic, f"{name}{number:02}", queue_id=number % 2)
-    return {name: folder / name for name in ("a", "b", "journal-a", "journal-b")}
 
 
 def found(
@@ -59,7 +46,7 @@ def test_the_stores_and_journals_of_two_brokers_are_one_table_for_both_workers(
     journals = {"broker-a": str(stores["journal-a"]), "broker-b": f"file://{stores['journal-b']}"}
     what = found(cluster, tmp_path, paths, journals)
     assert what["messages"] == WANTED
-    assert what["sends"] == 2 * COUNT
+    assert what["sends"] == 2 * IN_EACH_STORE
     assert what["executors"] == 2
 
 
@@ -73,7 +60,7 @@ def test_stores_and_journals_are_read_from_an_object_store_by_both_workers(
         journals = {"broker-a": urls["journal-a"], "broker-b": objects.url_with_keys(urls["journal-b"])}
         what = found(cluster, tmp_path, paths, journals, objects.env)
     assert what["messages"] == WANTED
-    assert what["sends"] == 2 * COUNT
+    assert what["sends"] == 2 * IN_EACH_STORE
     assert what["executors"] == 2
     assert {file.rpartition("/")[0] for file in what["files"]} == {
         "s3://bucket/a/commitlog",

@@ -6,6 +6,7 @@ import pytest
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pyspark.sql import SparkSession
 
+from pipeline.topics import filled
 from spark.conftest import ADDRESS, bodies
 
 COUNT = 20
@@ -14,9 +15,7 @@ COUNT = 20
 def test_a_batch_and_a_stream_read_files_and_what_is_sent_later(spark: SparkSession, tmp_path: Path) -> None:
     with EmbeddedServer(store=tmp_path / "store") as server:
         rocketmq = RocketMQ(server)
-        topic = rocketmq.topic("hybrid", queues=2)
-        for number in range(COUNT):
-            rocketmq.send(topic, f"m{number:02}", queue_id=number % 2)
+        topic = filled(rocketmq, "hybrid", COUNT, queues=2, text="m{:02}")
         options = {ADDRESS: server.namesrv_addr, "subscribe": topic, "startingOffsets": "earliest"}
         options["storePath"] = str(tmp_path / "store")
         batch = spark.read.format("rocketmq").options(**options).load()

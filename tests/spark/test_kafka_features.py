@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from pipeline.brokers.cluster_sends import send_rows
+from pipeline.topics import filled
 from spark.conftest import ADDRESS, Reads
 from spark.source_readers import rows, stream_of
 
@@ -43,9 +44,7 @@ def test_a_topic_that_a_pattern_matches_later_is_read_from_its_first_message(roc
 def test_a_batch_of_a_stream_is_split_into_tasks(
     rocketmq: RocketMQ, options: dict[str, str], tasks: int
 ) -> None:
-    topic = rocketmq.topic("split", queues=1)
-    for _ in range(10):
-        rocketmq.send(topic, "x")
+    topic = filled(rocketmq, "split", 10, text="x")
     stream = stream_of(rocketmq, topic, **options)
     start = stream.initialOffset()
     parts = stream.partitions(start, stream.latestOffset(start, ALL))

@@ -8,28 +8,10 @@ from pocketmq.pipeline.errors import OptionError
 from pocketmq.pipeline.spark.sources.journal_source import JournalSource
 from pocketmq.pipeline.spark.sources.store_source import StoreSource
 from pocketmq.pipeline.tables.files import remote_files
-from pocketmq.testing import EmbeddedServer, RocketMQ
 from pyarrow import fs
 
+from spark.conftest import IN_EACH_STORE
 from spark.source_readers import rows, schema
-
-LOG_FILE_BYTES = 4096
-COUNT = 50
-
-
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Two brokers' stores, each with several log files, and their journals."""
-    folder = tmp_path_factory.mktemp("stores")
-    for name in ("a", "b"):
-        settings = {"mappedFileSizeCommitLog": LOG_FILE_BYTES, "brokerName": f"broker-{name}"}
-        with EmbeddedServer(settings, store=folder / name, journal=folder / f"journal-{name}") as server:
-            rocketmq = RocketMQ(server)
-            topic = rocketmq.topic("T", queues=2)
-            for number in range(COUNT):
-                rocketmq.send(topic, f"{name}{number:02}" + "." * (number * 5), queue_id=number % 2)
-    return {name: folder / name for name in ("a", "b", "journal-a", "journal-b")}
-
 
 MESSAGES = "queueId int, queueOffset bigint, body binary, brokerName string"
 
@@ -57,10 +39,10 @@ def test_a_store_in_an_object_store_has_the_rows_of_the_folder(stores: dict[str,
     wanted = sorted(rows(StoreSource, MESSAGES, path=str(stores["a"]), **options))
     assert sorted(rows(StoreSource, MESSAGES, path="s3://bucket/store/", **options)) == wanted
     runs = rows(StoreSource, "records bigint", path="s3://bucket/store", table="runs", topics="T")
-    assert sum(records for (records,) in runs) == COUNT
+    assert sum(records for (records,) in runs) == IN_EACH_STORE
     of_table = {"table": "stats", "topics": "T", "splitBytes": "2000"}
     counts = rows(StoreSource, "bytes bigint, messages bigint", path=str(stores["a"]), **of_table)
-    assert sum(messages for _, messages in counts) == COUNT
+    assert sum(messages for _, messages in counts) == IN_EACH_STORE
 
 
 def test_the_column_file_names_the_original_without_keys_and_parameters(

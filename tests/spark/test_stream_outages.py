@@ -12,6 +12,7 @@ from pocketmq.testing import RocketMQ, RocketMQCluster
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from pipeline.brokers.cluster_sends import send_to
+from pipeline.topics import filled
 from spark.source_readers import stream_of
 
 FIRST, SECOND = Queue("T", "b0", 0), Queue("T", "b1", 0)
@@ -111,9 +112,7 @@ def test_after_a_real_loss_a_stream_goes_on_at_the_end_or_at_the_start_of_a_new_
 ) -> None:
     """The master's queue ends before the position. Messages that were stored after the position was determined are
     those of a topic that was deleted and created anew."""
-    topic = rocketmq.topic("lost", queues=1)
-    for _ in range(3):
-        rocketmq.send(topic, "x")
+    topic = filled(rocketmq, "lost", 3, text="x")
     queue = Queue(topic, "broker-a", 0)
     start = StreamPosition({queue: 99}, time_ms=position_ms).to_json()
     with pytest.raises(DataLossError, match=r"96 messages, offsets \[3, 99\), do not exist"):

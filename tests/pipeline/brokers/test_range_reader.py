@@ -25,9 +25,7 @@ from pipeline.topics import filled
 def test_a_connection_lost_during_a_read_loses_no_message(
     rocketmq: RocketMQ, dropping: Callable[[str, int], Rule]
 ) -> None:
-    topic = rocketmq.topic("dropped", queues=1)
-    for number in range(40):
-        rocketmq.send(topic, f"m{number:02}")
+    topic = filled(rocketmq, "dropped", 40, text="m{:02}")
     dropped = dropping("PULL_MESSAGE", 7)
     chosen = options(rocketmq, topic, pullBatchSize="2", pullInFlight="2", decodeRows="5")
     assert read(BrokerClient(rocketmq.namesrv_addr), chosen) == [f"m{number:02}" for number in range(40)]
@@ -142,9 +140,7 @@ def test_replies_of_later_parts_wait_while_too_many_bytes_are_ahead(
 ) -> None:
     monkeypatch.setattr(range_reader, "BYTES_AHEAD", 1)
     monkeypatch.setattr(range_reader, "FILTERED_PART", 8)
-    topic = rocketmq.topic("ahead", queues=1)
-    for number in range(40):
-        rocketmq.send(topic, f"m{number:02}", tags="A")
+    topic = filled(rocketmq, "ahead", 40, text="m{:02}", tags="A")
     chosen = options(
         rocketmq, topic, pullBatchSize="2", pullInFlight="4", decodeRows="4", subExpression=expression
     )
