@@ -74,6 +74,8 @@ class MessageTimer:
         self._wake_ms = 0
         self._followed: TimerCheckpoint | None = None
         """On a slave, the checkpoint of the master that was written last."""
+        self._backlog_end: int | None = None
+        """Where the timer topic ended at the last tick, if that left a backlog and the next tick follows at once."""
 
     @property
     def is_served(self) -> bool:
@@ -356,7 +358,11 @@ class MessageTimer:
     # -- enqueueing
 
     def _enqueue_backlog(self, timers: TimerStore) -> int | None:
-        """Enqueue messages that were not enqueued on arrival, because of a restart or a full disk."""
+        """Enqueue messages that were not enqueued on arrival, because of a restart or a full disk.
+
+        Those that arrived since the last tick count as well: else a backlog to which more is added in each loop
+        iteration would never end, and no slot would be delivered.
+        """
         state = self._state
         if state.config.store.timer_stop_enqueue:
             return None
@@ -364,7 +370,9 @@ class MessageTimer:
         if queue is None:
             return None
         timers.queue_offset = max(timers.queue_offset, queue.min_offset)
-        last = min(queue.max_offset, timers.queue_offset + ITEMS_IN_A_TURN)
+        end_before, self._backlog_end = self._backlog_end, None
+        arrived = 0 if end_before is None else max(queue.max_offset - end_before, 0)
+        last = min(queue.max_offset, timers.queue_offset + ITEMS_IN_A_TURN + arrived)
         while timers.queue_offset < last:
             record = record_at_offset(state.store, queue, timers.queue_offset)
             if record is not None and (wait_ms := self._enqueue_late(timers, record)) is not None:
@@ -372,7 +380,10 @@ class MessageTimer:
             timers.queue_offset += 1
             if record is not None:
                 timers.save_progress(timers.delivered)
-        return 0 if timers.queue_offset < queue.max_offset else None
+        if timers.queue_offset >= queue.max_offset:
+            return None
+        self._backlog_end = queue.max_offset
+        return 0
 
     def _enqueue_late(self, timers: TimerStore, record: Record) -> int | None:
         """Enqueue a message, also for a slot that is over but not delivered: its messages are delivered in the order of

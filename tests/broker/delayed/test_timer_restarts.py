@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from pocketmq.broker.broker import Broker
+from pocketmq.broker.time.slices import ITEMS_IN_A_TURN
 from pocketmq.protocol.requests.replication import GetTimerCheckPoint
 from pocketmq.protocol.requests.send import RecallMessage
 from pocketmq.store import MessageStore, VirtualClock
@@ -251,6 +252,22 @@ async def test_recall_that_could_not_be_enqueued_before_its_time_still_counts(
         life.clock.advance(10_000)
     life.loop.run_for(5_000)
     assert bodies(broker) == [b"kept"]
+
+
+async def test_slots_are_delivered_although_more_arrives_in_each_turn_than_one_enqueues_of_a_backlog(
+    life: Life,
+) -> None:
+    """What arrives while there is a backlog is enqueued behind it."""
+    broker = life.begin()
+    broker.config.store.timer_stop_enqueue = True
+    await send_for(broker, *[2] * 300)
+    broker.config.store.timer_stop_enqueue = False
+    life.clock.advance(5000)
+    for _ in range(20):
+        await send_for(broker, *[60] * (ITEMS_IN_A_TURN + 10))
+        life.loop.run_for(1, most=1)
+    assert bodies(broker) == [b"2"] * 300
+    assert broker.delayed.timer.messages_behind == 0
 
 
 async def test_the_log_is_forced_before_the_timer_is_saved(
