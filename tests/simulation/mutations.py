@@ -177,9 +177,7 @@ MUTATIONS: dict[str, list[Change]] = {
         (revive_log, "ack_record", of_another),
     ],
     # gRPC
-    "grpc answer does not wait": [
-        (send_handlers, "_when_durable", lambda _: lambda producing, peer, reply, *__: reply)
-    ],
+    "grpc answer does not wait": [(send_handlers, "has_to_wait", always(False))],
     "grpc rollback commits": [
         (transaction_handlers, "_VERDICTS", lambda verdicts: dict.fromkeys(verdicts, TRANSACTION_COMMIT))
     ],
