@@ -278,16 +278,17 @@ class Ends:
 def _confirm(kind: EndKind, end: End, connection: Connection) -> None:
     if kind.is_oneway:
         return
-    answer = _ANSWERS[kind.request.commit_or_rollback]
-    if kind.form is None:
-        reply = connection.reply_to(end.decode(), answer.code, answer.remark, {})
+    answer, form = _ANSWERS[kind.request.commit_or_rollback], kind.form
+    if form is None:
+        command = end.decode()
+        reply = connection.reply_to(command, answer.code, answer.remark, {})
         reply.opaque = 0
         if reply.header_type == JSON:
-            kind.form = HeaderForm.of(reply, [(b'"opaque":0', b'"opaque":%d')])
-    if kind.form is None:
-        connection.answer(end.decode(), answer)
-    else:
-        connection.write_frame(kind.form.head((end.opaque,), 0))
+            form = kind.form = HeaderForm.of(reply, [(b'"opaque":0', b'"opaque":%d')])
+        if form is None:
+            connection.answer(command, answer)
+            return
+    connection.write_frame(form.head((end.opaque,), 0))
 
 
 def _check_match(request: EndTransaction, end: End, half: Record, group: str | None) -> None:
