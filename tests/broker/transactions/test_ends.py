@@ -127,6 +127,18 @@ def test_nothing_tells_ends_of_a_pass_from_others(emulate: int, form: int, passe
     assert together == plain
 
 
+@pytest.mark.parametrize("form", [JSON, ROCKETMQ])
+async def test_ends_in_either_form_are_answered_in_the_form_of_their_line(broker4: Broker, form: int) -> None:
+    """In 4.9 that of the request."""
+    wire = Wire(broker4)
+    halves = FrameCutter().feed(await wire.exchange(*[half(number, form, {}, 0) for number in range(4)]))
+    for how in (COMMIT, ROLLBACK):
+        pair = halves.pop(), halves.pop()
+        ends = [end(one, opaque, how, form) for opaque, one in enumerate(pair)]
+        answers = FrameCutter().feed(await wire.exchange(*ends))
+        assert [(one.opaque, one.code, one.header_type) for one in answers] == [(0, 0, form), (1, 0, form)]
+
+
 async def test_commits_of_a_pass_are_stored_together_and_behind_its_sends(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
