@@ -16,7 +16,6 @@ import heapq
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from time import perf_counter
-from types import TracebackType
 from typing import Any, Final, TypeVar, cast
 from urllib.parse import quote, urlencode
 
@@ -45,9 +44,7 @@ class Reading:
         self._until = perf_counter() + TURN_SECONDS
         return self._pause
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._lock.release()
 
     async def _pause(self) -> None:

@@ -10,7 +10,6 @@ share, is `instance.py`.
 import logging
 import warnings
 from collections.abc import Iterable
-from types import TracebackType
 from typing import ClassVar, Self
 
 from ..errors import ClientClosed, ClientError
@@ -88,9 +87,7 @@ class Client:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.shutdown()
 
     async def start(self) -> None:

@@ -13,7 +13,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Unpack
 
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -98,11 +97,9 @@ class LitePullConsumer(GroupMember[LiteQueues]):
             self._queues.assign(self._by_hand)
         await self._announce(self._queues.subscribed_topics())
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._has_failed = error is not None
-        await super().__aexit__(kind, error, trace)
+    async def __aexit__(self, *raised: object) -> None:
+        self._has_failed = raised[1] is not None
+        await super().__aexit__(*raised)
 
     async def _leave(self, instance: ClientInstance) -> None:
         """What was polled is committed; of a block that ends with an exception, and of a loop that was left, only what

@@ -28,6 +28,10 @@ _HIDDEN: Final = "********"
 
 SHOWN_BYTES: Final = 4 << 20
 """The longest body that JSON has."""
+_SAME_IN_JSON: Final = (
+    *("id", "at_ms", "topic", "queue_id", "group", "client_id", "broker"),
+    *("peer", "oneway", "to_client", "remark", "reply_fields"),
+)
 
 
 class LoggedConnection(msgspec.Struct, eq=False):
@@ -211,25 +215,14 @@ class LoggedRequest:
         body = _HIDDEN.encode() if self.code in _SECRET_BODIES else self.body
         is_shown = len(body) <= SHOWN_BYTES
         return values.LoggedRequest(
-            id=self.id,
-            at_ms=self.at_ms,
+            **{name: getattr(self, name) for name in _SAME_IN_JSON},
             code=self.name,
-            topic=self.topic,
-            queue_id=self.queue_id,
-            group=self.group,
-            client_id=self.client_id,
-            broker=self.broker,
-            peer=self.peer,
-            oneway=self.oneway,
-            to_client=self.to_client,
             fields={
                 name: _HIDDEN if name in _SECRET_FIELDS else value for name, value in self.fields.items()
             },
             text=values.text_of(body) if is_shown else None,
             body_base64=values.base64_of(body) if is_shown else None,
             response=None if response is None else response_name(response),
-            remark=self.remark,
-            reply_fields=self.reply_fields,
             error=msgspec.UNSET
             if is_shown
             else f"the body has {len(body)} bytes: more than {SHOWN_BYTES} are not shown",
