@@ -79,8 +79,7 @@ def behave(
     Each SCENARIO is one that comes with PocketMQ (without one, all for clients of its protocol) or a YAML file. COMMAND
     is a client of any language that runs until SIGTERM. It finds NAMESRV_ADDR, ROCKETMQ_GRPC_ENDPOINT, BEHAVE_TOPIC,
     BEHAVE_GROUP and BEHAVE_ROLE in its environment; {namesrv}, {grpc}, {topic}, {group} and {role} in its words are
-    replaced. The exit code is 1 if a message was
-    lost, or if a scenario waited in vain.
+    replaced. The exit code is 1 if a message was lost, or if a scenario waited in vain.
     """
     command: tuple[str, ...] = ctx.obj
     if lists:

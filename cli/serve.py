@@ -35,15 +35,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("pocketmq.serve")
 
 _PORT: Final = click.IntRange(0, 65535)
-_KEYS: Final = {
-    "--store": "storePathRootDir",
-    "--host": "bindAddress",
-    "--port": "listenPort",
-    "--namesrv": "namesrvAddr",
-    "--emulate": "emulate",
-    "--advertise": "advertise",
-    "--grpc-port": "grpcServerPort",
-}
 _ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
 
 
@@ -89,15 +80,15 @@ def serve(
     gc.disable()  # a start makes many objects and no garbage; `run` enables it once clients can connect
     try:
         with _store_dir(store, ephemeral=ephemeral) as store_dir:
-            options = {
-                "--store": store_dir,
-                "--host": host,
-                "--port": port,
-                "--namesrv": namesrv,
-                "--emulate": given.emulate,
-                "--advertise": advertise,
-                "--grpc-port": given.grpc_port,
-            }
+            options = (
+                ("storePathRootDir", store_dir, "--store"),
+                ("bindAddress", host, "--host"),
+                ("listenPort", port, "--port"),
+                ("namesrvAddr", namesrv, "--namesrv"),
+                ("emulate", given.emulate, "--emulate"),
+                ("advertise", advertise, "--advertise"),
+                ("grpcServerPort", given.grpc_port, "--grpc-port"),
+            )
             broker = _broker_config(given.conf_file, given.sets, options, no_namesrv=no_namesrv)
             own = not no_namesrv
             name_server = _name_server_config(broker, namesrv_conf, given.sets, namesrv_port) if own else None
@@ -181,14 +172,17 @@ def _store_dir(store: str | None, *, ephemeral: bool) -> Iterator[str | None]:
 
 
 def _broker_config(
-    conf_file: str | None, sets: Sequence[str], options: "dict[str, str | int | None]", *, no_namesrv: bool
+    conf_file: str | None,
+    sets: Sequence[str],
+    options: Sequence[tuple[str, str | int | None, str]],
+    *,
+    no_namesrv: bool,
 ) -> "BrokerConfig":
-    """The broker's settings: options win over --set, --set over the file, the file over the environment."""
+    """The broker's settings: options win over --set, --set over the file, the file over the environment. An option is a
+    key, its value, and what the option is called."""
     from pocketmq.broker.config.loading import Setting, load_broker
 
-    settings = [
-        Setting(_KEYS[option], str(value), option) for option, value in options.items() if value is not None
-    ]
+    settings = [Setting(key, str(value), option) for key, value, option in options if value is not None]
     config = load_broker(conf_file, sets, settings)
     if no_namesrv and not config.namesrv_addr:
         config.namesrv_addr = os.environ.get("NAMESRV_ADDR", "")
