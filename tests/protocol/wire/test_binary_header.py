@@ -75,11 +75,6 @@ def test_an_empty_value_is_an_absent_field() -> None:
     assert read(header_of([(b"a", b""), (b"b", b"x")])).fields == {"b": "x"}
 
 
-def test_the_last_of_two_fields_with_one_name_counts() -> None:
-    for _ in range(2):  # the second time by the remembered shape
-        assert read(header_of([(b"a", b"1"), (b"a", b"2")])).fields == {"a": "2"}
-
-
 def test_a_header_cut_anywhere_is_refused() -> None:
     whole = header_of([(b"topic", b"T"), (b"queueId", b"0")], b"remark")
     read(whole)

@@ -156,13 +156,6 @@ def test_after_a_failure_nothing_more_is_read() -> None:
     assert cutter.failure is failure
 
 
-@pytest.mark.parametrize("header_length", [1 << 24, 1 << 25, 0x7FFFFFFF])
-def test_the_header_length_has_24_bits_and_the_rest_is_the_type(header_length: int) -> None:
-    cutter = FrameCutter()
-    assert cutter.feed(struct.pack(">iI", 12, header_length) + bytes(8)) == []
-    assert cutter.failure is not None
-
-
 numbers = st.integers(0, (1 << 31) - 1)
 commands = st.builds(
     Command,

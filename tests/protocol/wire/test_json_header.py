@@ -40,11 +40,6 @@ def test_separators_of_properties_are_escaped_and_other_text_is_raw() -> None:
     assert read(written).fields == {"i": "KEYS\x01käse\x02"}
 
 
-def test_the_body_is_not_changed() -> None:
-    assert read('{"code":1}', b"hello").body == b"hello"
-    assert read('{"code":1}').body is None
-
-
 def test_absent_members_take_the_values_of_a_new_command() -> None:
     assert read('{"code":3}') == Command(3, 0, 0, None, None, None, "JAVA", 0, JSON)
 
