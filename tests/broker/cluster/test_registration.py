@@ -254,14 +254,6 @@ async def test_topics_ordered_by_a_name_server_take_the_flag(cluster: Cluster) -
     assert not running.broker.topics.is_order_topic("TBW102")
 
 
-async def test_slave_learns_its_master(cluster: Cluster) -> None:
-    master = await cluster.start(cluster.five)
-    slave = await cluster.start(cluster.five, broker_id=1, listen_port=10921)
-    assert slave.registration.master_address == "127.0.0.1:10911"
-    assert slave.registration.master_ha_address == "127.0.0.1:10912"
-    assert master.registration.master_address is None
-
-
 async def test_a_name_server_that_does_not_know_the_master_does_not_make_a_slave_forget_it(
     cluster: Cluster,
 ) -> None:

@@ -160,18 +160,6 @@ async def test_sends_to_a_slave_are_refused(tmp_path: Path, emulate: int, code: 
             assert reply.code == code
 
 
-async def test_slave_continues_where_it_stopped_and_keeps_its_messages(tmp_path: Path) -> None:
-    async with running(make_node(tmp_path / "m")) as master:
-        await send_some(master, "orders", 10)
-        async with running(slave_of(master, tmp_path / "s")) as slave:
-            await until(lambda: same_log(master, slave))
-        await send_some(master, "orders", 10)
-        async with running(slave_of(master, tmp_path / "s")) as slave:
-            await until(lambda: same_log(master, slave))
-            store = slave.broker.store
-            await until(lambda: sum(store.max_offset("orders", queue) for queue in range(8)) == 20)
-
-
 async def test_sync_master_of_5_waits_for_its_replicas(tmp_path: Path) -> None:
     store = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "slave_timeout": 200}
     async with (
