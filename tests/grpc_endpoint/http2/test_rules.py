@@ -65,6 +65,7 @@ HELD: Final = headers(1, NEVER) + data(1)
 """Half-closed by the client; the server does not answer."""
 PRIORITIZED: Final = frame(frames.PRIORITY, 0, 1, bytes(5))
 UNENDED: Final = headers(1, CALL, 0)
+BOMB: Final = CALL + b"\x40\x01a\x7f\xa1\x1e" + b"x" * 4000 + b"\xbe" * 4000
 X_Y: Final = literal(b"x", b"y")
 CONTINUED: Final = frame(CONTINUATION, END, 1, CALL)
 CANCELLED: Final = rst_stream(1, ErrorCode.CANCEL)
@@ -211,6 +212,7 @@ RFC_9113: Final[list[tuple[str, bytes, str]]] = [
     ("8.3.1: :scheme twice", headers(1, b"\x86" + CALL), RESET),
     ("8.3.1: :path twice", headers(1, b"\x84" + CALL), RESET),
     ("8.3.1: GET is no call", headers(1, CALL.replace(b"\x83", b"\x82"), WHOLE), "status 1"),
+    ("10.5.1: a header of 4,000 bytes, and 4,000 times its place in the table", headers(1, BOMB), CALM),
 ]
 
 

@@ -116,6 +116,13 @@ async def test_claimed_type_without_its_mark_does_not_count(grpc: GrpcBroker) ->
     assert grpc.refused(send(new_message(message_type=MessageType.FIFO)))[0] == Code.OK
 
 
+async def test_odd_dates_are_no_reason_to_refuse(grpc: GrpcBroker) -> None:
+    """Clocks in 1970, in 2262 and before the epoch, and a date of the request that is none."""
+    for born_ms in (1, 9_223_372_036_000, -1):
+        message = new_message(born_timestamp=timestamp_of(born_ms))
+        assert grpc.refused(send(message), metadata={"x-mq-date-time": "yesterday"})[0] == Code.OK
+
+
 async def test_refusal_of_the_broker(grpc: GrpcBroker) -> None:
     grpc.topic("t", queues=1)
     message = new_message(user={f"k{number}": "ä" * 60 for number in range(128)})
