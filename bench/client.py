@@ -95,7 +95,7 @@ def java_sends(
         program = example(version, "benchmark.Producer")
     else:
         argv = (NAMESRV_ADDR, TOPIC, UNDER_WAY, "128")
-        program = compile_java(version, ASYNC_SENDS.read_text(encoding="utf-8"))
+        program = compile_java(version, ASYNC_SENDS)
     with server.programs.start_java(program, *argv, java_opts=(*FULL_SPEED, *BINARY_HEADER)) as running:
         running.wait_for(
             r"Send TPS: [1-9]", timeout=60

@@ -10,8 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from conformance.grpc.java_clients import LIBRARIES
-from conformance.official.local_proxy import LocalProxy, library
+from conformance.official.local_proxy import LIBRARIES, LocalProxy, library
 from conformance.servers.our_server import OurServer
 from conformance.servers.processes import Running
 from conformance.servers.raw_client import RawClient, topic_fields

@@ -268,7 +268,7 @@ def start(server: Server, load: Load, group: str, timing: Timing) -> Running:
     mode, *rest = load.words
     if mode == "read":
         rest = [group, *rest, f"127.0.0.1:{BROKER_PORT}"]
-    program = compile_java("5.5", OWN_MESSAGES.read_text(encoding="utf-8"))
+    program = compile_java("5.5", OWN_MESSAGES)
     return server.programs.start_java(program, mode, NAMESRV_ADDR, load.topic, *rest, java_opts=FULL_SPEED)
 
 

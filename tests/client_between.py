@@ -6,7 +6,6 @@ client <-- what `change` makes of each frame -- Between <-- frames -- server
 
 import asyncio
 from collections.abc import Callable
-from types import TracebackType
 
 from pocketmq.broker.node import Node
 from pocketmq.protocol.wire.command import Command
@@ -96,9 +95,7 @@ class Between:
         await self.up()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.down()
 
 

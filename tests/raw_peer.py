@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -32,18 +33,23 @@ PULL_MESSAGE = 11
 _opaques = itertools.count(1)
 
 
+@dataclass(frozen=True)
 class Reply:
-    """One answer: response code, remark, header fields, body, and the opaque it carries."""
+    """Response code, remark, header fields (all strings), body and opaque of one answer."""
 
-    def __init__(self, header: dict[str, Any], body: bytes) -> None:
-        self.code: int = header["code"]
-        self.opaque: int = header["opaque"]
-        self.remark: str = header.get("remark") or ""
-        self.fields: dict[str, str] = header.get("extFields") or {}
-        self.body = body
+    code: int
+    remark: str
+    fields: dict[str, str] = field(default_factory=dict)
+    body: bytes = field(default=b"", repr=False)
+    opaque: int = 0
 
-    def __repr__(self) -> str:
-        return f"Reply({self.code}, {self.remark!r}, {self.fields}, {len(self.body)} bytes)"
+    @classmethod
+    def of(cls, header: dict[str, Any], body: bytes) -> "Reply":
+        remark, fields = header.get("remark") or "", header.get("extFields") or {}
+        return cls(header["code"], remark, fields, body, header["opaque"])
+
+    def json(self) -> Any:
+        return json.loads(self.body)
 
 
 def frame(header: bytes, body: bytes = b"", *, header_type: int = 0) -> bytes:
@@ -80,9 +86,7 @@ class Peer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -109,7 +113,7 @@ class Peer:
         rest = self._exactly(length - 4)
         assert rest is not None, "closed within a frame"
         size = word & 0xFFFFFF
-        return Reply(json.loads(rest[:size]), rest[size:])
+        return Reply.of(json.loads(rest[:size]), rest[size:])
 
     def answer(self) -> Reply:
         """The next frame; the connection must be open."""
@@ -120,7 +124,7 @@ class Peer:
     def call(self, code: int, fields: Mapping[str, object] | None = None, body: bytes = b"") -> Reply:
         """Send a request and return its answer; pushes of the server and late answers to other requests are skipped."""
         opaque = next(_opaques)
-        self.say(request(code, _texts(fields), body, opaque=opaque))
+        self.say(request(code, texts(fields), body, opaque=opaque))
         while True:
             reply = self.hear()
             assert reply is not None, f"closed instead of answering {code}"
@@ -266,7 +270,8 @@ def registration_fields(broker_name: str, **changes: object) -> dict[str, object
     return {**fields, "haServerAddr": "127.0.0.1:2", "brokerId": 0, **changes}
 
 
-def _texts(fields: Mapping[str, object] | None) -> dict[str, str]:
+def texts(fields: Mapping[str, object] | None) -> dict[str, str]:
+    """Header values as Java writes them."""
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in (fields or {}).items()

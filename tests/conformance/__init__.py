@@ -2,7 +2,7 @@
 
 Rooms in reading order: `servers/` (networks, programs and servers that always end, raw questions to them), `official/`
 (jars, servers and programs of Apache RocketMQ), `requests/` (rows of requests and answers), `first_position/`,
-`access/`, `waiting/` (delayed, timed, popped and half messages), `clients/` (Python, C++, JavaScript, gRPC and Spark),
+`access/`, `waiting/` (delayed, timed, popped and half messages), `clients/` (Python, Java and Spark),
 `admin/` (mqadmin), `cluster/` (name servers, master and slave), `stores/` (one store in turns), `examples/` (the
 official example programs), `behaviour/` (clients in trouble), `e2e/` (the official suite for gRPC clients, by hand),
 `recorders/` (what writes `tests/golden`), `java/` (programs that tests compile). `conftest` has the fixtures,

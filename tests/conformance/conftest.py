@@ -11,7 +11,7 @@ none of them.
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import pytest
 
 from conformance.daily import DAILY, is_daily, with_java
 from conformance.official import jars
+from conformance.official.beside import StartBeside, java_beside
 from conformance.official.servers import OfficialServer
 from conformance.on_demand import ON_DEMAND, leave_out
 from conformance.servers import namespaces
@@ -30,6 +31,8 @@ from conformance.servers.server import Names, Server, ServerOf, StartServer, sta
 HERE = Path(__file__).parent
 SIDES = ("ours", "official-4.9", "official-5.5")
 CHOSEN_SIDES = ("ours", *(pytest.param(side, marks=ON_DEMAND) for side in SIDES[1:]))
+DAILY_LINES = tuple(pytest.param(side, marks=DAILY) for side in ("ours-4.9", "ours-5.5"))
+EVERY_LINE = (*DAILY_LINES, *SIDES[1:])
 TEST_TIMEOUT_S = 180
 
 
@@ -48,17 +51,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One worker runs a whole file, and one all examples: tests that share slowly started servers stay together."""
+    """One worker runs a whole file: tests that share slowly started servers stay together."""
     if config.option.markexpr != "interop":
         return None  # the daily tests are distributed one by one
-    from xdist.scheduler import LoadScopeScheduling
+    from xdist.scheduler import LoadFileScheduling
 
-    class ByServers(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
-        def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0]
-            return file.rpartition("/")[0] if "/examples/" in file else file
-
-    return ByServers(config, log)
+    return LoadFileScheduling(config, log)
 
 
 @pytest.fixture(scope="session")
@@ -75,17 +73,31 @@ def peers() -> None:
 
 
 def make_server(side: str, home: Path, **options: Any) -> Server:
-    if side == "ours":
-        return OurServer(home, **options)
-    return OfficialServer(side.removeprefix("official-"), home, **options)
+    """`ours` is `ours-5.5`: the line it emulates."""
+    kind, _, line = side.partition("-")
+    if kind == "ours":
+        return OurServer(home, line=line or "5.5", **options)
+    return OfficialServer(line, home, **options)
 
 
 def open_server(request: pytest.FixtureRequest, side: str, home: Path, **options: Any) -> Server:
     """Ours on this machine's network if the run has no official programs; else each server in a namespace."""
-    if side == "ours" and not with_java(request):
-        return LocalServer(home, **options)
+    if side.startswith("ours") and not with_java(request):
+        return LocalServer(home, line=side.removeprefix("ours-") if "-" in side else "5.5", **options)
     request.getfixturevalue("peers")
     return make_server(side, home, **options)
+
+
+def server_of_a_file(broker_conf: Mapping[str, object]) -> Any:
+    """The fixture `server` of a file: each line of ours and of the official broker, with these settings."""
+
+    @pytest.fixture(scope="module", params=(*DAILY_LINES, *CHOSEN_SIDES[1:]))
+    def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+        home = tmp_path_factory.mktemp(request.param)
+        with open_server(request, request.param, home, broker_conf=broker_conf) as made:
+            yield made
+
+    return server
 
 
 @pytest.fixture(scope="session")
@@ -118,12 +130,6 @@ def ours(session_server: ServerOf) -> Server:
 
 
 @pytest.fixture
-def official(session_server: ServerOf) -> ServerOf:
-    """official("4.9") or official("5.5")."""
-    return lambda version: session_server(f"official-{version}")
-
-
-@pytest.fixture
 def fresh_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartServer]:
     """fresh_server(side, **options of OurServer or OfficialServer): started, closed after the test."""
     made: list[Server] = []
@@ -144,6 +150,20 @@ def client(server: Server) -> Iterator[RawClient]:
     """A connection to the `server` of a file."""
     with RawClient(server) as made:
         yield made
+
+
+@pytest.fixture(params=jars.VERSIONS)
+def version(request: pytest.FixtureRequest, peers: None) -> str:
+    """Of a Java client."""
+    chosen: str = request.param
+    return chosen
+
+
+@pytest.fixture
+def java(tmp_path: Path, version: str) -> Iterator[StartBeside]:
+    """Starts Java programs of ours at a server in this process."""
+    with java_beside(version, tmp_path) as start:
+        yield start
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ openssl req -x509 -newkey rsa:2048 -nodes -days $days -subj "/CN=pocketmq test a
     -addext keyUsage=critical,keyCertSign,cRLSign -keyout ca.key -out ca.pem
 echo "subjectKeyIdentifier=hash
 authorityKeyIdentifier=keyid
-keyUsage=critical,digitalSignature,keyEncipherment" > signed.ext
+keyUsage=critical,digitalSignature,keyEncipherment
+subjectAltName=IP:127.0.0.1" > signed.ext
 for name in server client; do
     openssl req -newkey rsa:2048 -nodes -subj "/CN=pocketmq test $name" -keyout rsa.key -out $name.csr
     openssl pkcs8 -topk8 -nocrypt -in rsa.key -out $name.key

@@ -5,10 +5,10 @@ with none.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from conformance.requests.transcripts import Row, remark_of
-from conformance.servers.raw_client import pull_fields, topic_fields
+from conformance.servers.raw_client import RawClient, pull_fields, topic_fields
 from conformance.servers.remoting import Reply
 
 PLAIN_ACL = """\
@@ -282,3 +282,21 @@ def _rights_taken() -> Iterator[Row]:
     yield Row(ROOT, 3003, {"username": ""})
     yield Row(ROOT, 3003, {"username": "alice"})
     yield _send(ALICE, "writable")
+
+
+class SigningClient(RawClient):
+    """Signs as the first user, who may do all."""
+
+    def call(self, code: int, body: bytes = b"", **fields: object) -> Reply:
+        signed: Mapping[str, str] = Row(ROOT, code, dict(fields), body).signed_fields()
+        return super().call(code, body, **signed)
+
+    def make_user(self, name: str, password: str) -> None:
+        user = {"username": name, "password": password, "userType": "Normal"}
+        assert self.call(3001, json.dumps(user).encode(), username=name).code == 0
+
+    def allow(self, user: str, *resources: str) -> None:
+        """To send to and to consume of them."""
+        entries = [_entry(resource, "Pub", "Sub") for resource in resources]
+        rights = json.dumps({"policies": [{"entries": entries}]}).encode()
+        assert self.call(3006, rights, subject=f"User:{user}").code == 0

@@ -3,29 +3,31 @@
 The transcripts "keys" and "users" compare it request by request (`tests/conformance/requests/conversations.py`).
 """
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from client_certificates import FILES
 from conformance import JAVA
 from conformance.access import access_rows
 from conformance.official.programs import Programs, compile_java
+from conformance.on_demand import ON_DEMAND
 from conformance.requests.conversations import with_plain_acl
 from conformance.servers.namespaces import Namespace
 from conformance.servers.our_server import OurServer
 from conformance.servers.server import Server
 
-TRAFFIC = (JAVA / "GuardedTraffic.java").read_text(encoding="utf-8")
+TRAFFIC = JAVA / "GuardedTraffic.java"
 ROOT = Path(__file__).parents[3]
 PLAIN_ACL = {"aclEnable": True}
 EXPLAIN_FIRST_POSITION = 30001
 
+pytestmark = ON_DEMAND
+
 
 def test_rules_are_those_of_the_official_headers(peers: None, tmp_path: Path) -> None:
     """broker/access/access_rules.tsv against the annotations in the jars of 5.5.0."""
-    program = compile_java("5.5", (JAVA / "AccessRules.java").read_text("utf-8"))
+    program = compile_java("5.5", JAVA / "AccessRules.java")
     with Namespace() as namespace:
         programs = Programs(namespace, tmp_path, "")
         lines = [line.split("\t") for line in programs.run_java(program).lines if line[:1].isdigit()]
@@ -53,7 +55,7 @@ def traffic(server: Server, tool: str, *args: str, java_opts: tuple[str, ...] = 
 
 @pytest.mark.parametrize("tool", ["4.9", "5.5"])
 def test_java_clients_with_access_keys(peers: None, tmp_path: Path, tool: str) -> None:
-    ours = OurServer(tmp_path / "ours", emulate="4.9", broker_conf=PLAIN_ACL)
+    ours = OurServer(tmp_path / "ours", line="4.9", broker_conf=PLAIN_ACL)
     with_plain_acl(ours)
     with ours as server:
         lines = traffic(server, tool, "both", "good_group", "adminadmin", "12345678")
@@ -102,7 +104,7 @@ TLS = ("-Dtls.enable=true",)
 
 @pytest.mark.parametrize("tool", ["4.9", "5.5"])
 def test_java_clients_with_tls_and_without_on_one_port(peers: None, tmp_path: Path, tool: str) -> None:
-    with OurServer(tmp_path / "ours", emulate=tool) as server:
+    with OurServer(tmp_path / "ours", line=tool) as server:
         assert traffic(server, tool, "Secret", "g1", "-", "-", java_opts=TLS)[-1] == "DONE"
         assert traffic(server, tool, "Open", "g2", "-", "-")[-1] == "DONE"
 
@@ -116,48 +118,29 @@ def test_enforcing_refuses_plain_connections(peers: None, tmp_path: Path) -> Non
 
 
 def test_certificates_of_both_sides_are_checked(peers: None, tmp_path: Path) -> None:
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl makes the certificates of this test")
-    folder = make_certificates(tmp_path / "certificates")
     settings = {
         "tls.test.mode.enable": False,
         "tls.server.mode": "enforcing",
-        "tls.server.certPath": folder / "server.pem",
-        "tls.server.keyPath": folder / "server.key",
-        "tls.server.keyPassword": "opensesame",
+        "tls.server.certPath": FILES / "client.pem",
+        "tls.server.keyPath": FILES / "client-locked.key",
+        "tls.server.keyPassword": "hush",
         "tls.server.need.client.auth": "require",
         "tls.server.authClient": True,
-        "tls.server.trustCertPath": folder / "ca.pem",
-        "tls.client.certPath": folder / "client.pem",
-        "tls.client.keyPath": folder / "client.key",
+        "tls.server.trustCertPath": FILES / "ca.pem",
+        "tls.client.certPath": FILES / "client.pem",
+        "tls.client.keyPath": FILES / "client.key",
         "tls.client.authServer": True,
-        "tls.client.trustCertPath": folder / "ca.pem",
+        "tls.client.trustCertPath": FILES / "ca.pem",
     }
     texts = {key: value if isinstance(value, bool) else str(value) for key, value in settings.items()}
     known = (
         *TLS,
         "-Dtls.test.mode.enable=false",
         "-Dtls.client.authServer=true",
-        f"-Dtls.client.trustCertPath={folder / 'ca.pem'}",
-        f"-Dtls.client.certPath={folder / 'client.pem'}",
-        f"-Dtls.client.keyPath={folder / 'client.key'}",
+        f"-Dtls.client.trustCertPath={FILES / 'ca.pem'}",
+        f"-Dtls.client.certPath={FILES / 'client.pem'}",
+        f"-Dtls.client.keyPath={FILES / 'client.key'}",
     )
     with OurServer(tmp_path / "ours", broker_conf=texts) as server:
         assert traffic(server, "5.5", "Secret", "g1", "-", "-", java_opts=known)[-1] == "DONE"
         assert traffic(server, "5.5", "Secret", "g1", "-", "-", java_opts=TLS)[-1].startswith("REFUSED")
-
-
-def make_certificates(folder: Path) -> Path:
-    """A certificate authority with two certificates: a server's (its key is encrypted) and a client's."""
-    folder.mkdir()
-
-    def openssl(command: str) -> None:
-        subprocess.run(("openssl", *command.split()), cwd=folder, check=True, capture_output=True)
-
-    openssl("req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=authority -keyout ca.key -out ca.pem")
-    for name in ("server", "client"):
-        openssl(f"req -newkey rsa:2048 -nodes -subj /CN={name} -keyout {name}.raw -out {name}.csr")
-        openssl(f"x509 -req -days 30 -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out {name}.pem")
-    openssl("pkcs8 -topk8 -in server.raw -out server.key -passout pass:opensesame -v1 PBE-SHA1-3DES")
-    openssl("pkcs8 -topk8 -nocrypt -in client.raw -out client.key")
-    return folder

@@ -31,8 +31,7 @@ STRICTER: Final = {
 @DAILY
 @EACH_LINE
 def test_ours_lets_pass_what_the_official_broker_does(tmp_path: Path, line: str) -> None:
-    emulate = "4.9" if line == "4.9" else "5"
-    ours = LocalServer(tmp_path, emulate=emulate, broker_conf=decisions.SETTINGS[line])
+    ours = LocalServer(tmp_path, line=line, broker_conf=decisions.SETTINGS[line])
     found = {one.code: one for one in decisions.play(ours, line)}
     official = decisions.recorded(line)
     stricter = found.keys() & STRICTER[line].keys()

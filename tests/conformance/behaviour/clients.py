@@ -1,6 +1,5 @@
 """The clients that docs/behaviour.md compares: how each is fetched, built and run."""
 
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +11,9 @@ from conformance.clients.foreign import (
     node_packages,
     rust_program,
 )
-from conformance.official.jars import PeersUnavailable, cache, prepare_home
+from conformance.official.jars import cache, prepare_home
 from conformance.official.local_proxy import library
-from conformance.official.programs import CLIENT_HEAP, compile_java
+from conformance.official.programs import CLIENT_HEAP, compile_java, compiled
 
 HERE = Path(__file__).parent
 
@@ -26,7 +25,7 @@ def _python() -> list[str]:
 def _java(version: str) -> list[str]:
     home = cache() / "behave" / version
     prepare_home(home)
-    program = compile_java(version, (HERE / "BehaveClient.java").read_text(encoding="utf-8"))
+    program = compile_java(version, HERE / "BehaveClient.java")
     return program.command(home, CLIENT_HEAP, ())
 
 
@@ -48,24 +47,8 @@ def _rust() -> list[str]:
 
 def _grpc_java() -> list[str]:
     home, class_path = cache() / "behave" / "grpc52", library("grpc52")
-    home.mkdir(parents=True, exist_ok=True)
-    source = str(HERE / "BehaveGrpcClient.java")
-    words = (
-        "javac",
-        "-encoding",
-        "UTF-8",
-        "-proc:none",
-        "-nowarn",
-        "-d",
-        str(home),
-        "-cp",
-        class_path,
-        source,
-    )
-    compiled = subprocess.run(words, capture_output=True, text=True, check=False)
-    if compiled.returncode:
-        raise PeersUnavailable(f"{source} does not compile: {compiled.stderr[-2000:]}")
-    return ["java", *CLIENT_HEAP, f"-Duser.home={home}", "-cp", f"{home}:{class_path}", "BehaveGrpcClient"]
+    classes = compiled(HERE / "BehaveGrpcClient.java", class_path, home)
+    return ["java", *CLIENT_HEAP, f"-Duser.home={home}", "-cp", f"{classes}:{class_path}", "BehaveGrpcClient"]
 
 
 def _grpc_python() -> list[str]:

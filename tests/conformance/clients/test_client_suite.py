@@ -5,7 +5,6 @@ On ours they run every day, each on a server of its own; here one after the othe
 
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from client_certificates import FILES
 from conformance.on_demand import ON_DEMAND
 from conformance.servers.namespaces import clean_environment
 from conformance.servers.processes import Running
-from conformance.servers.server import NAMESRV_ADDR, Server
+from conformance.servers.server import NAMESRV_ADDR, Server, StartServer
 
 ROOT = Path(__file__).parents[3]
 TESTS = ROOT / "tests" / "client"
@@ -70,12 +69,12 @@ def words(side: str) -> list[str]:
 @ON_DEMAND
 @pytest.mark.timeout(LIMIT_SECONDS + 60)
 @pytest.mark.parametrize(("side", "at_least"), [("official-4.9", 100), ("official-5.5", 140)])
-def test_client_suite_passes(fresh_server: Callable[..., Server], side: str, at_least: int) -> None:
+def test_client_suite_passes(fresh_server: StartServer, side: str, at_least: int) -> None:
     assert passed(fresh_server(side, broker_conf=CONF, java_opts=ROOM), *words(side)) >= at_least
 
 
 @pytest.mark.parametrize("side", [pytest.param("official-4.9", marks=ON_DEMAND), "official-5.5"])
-def test_certificates_of_both_sides_are_checked(fresh_server: Callable[..., Server], side: str) -> None:
+def test_certificates_of_both_sides_are_checked(fresh_server: StartServer, side: str) -> None:
     server = fresh_server(side, java_opts=tls_options())
     exchange = [str(TESTS / "test_exchange.py"), "-k", "another_way and certificates"]
     assert passed(server, *exchange, POCKETMQ_TEST_CERTIFICATES="yes") == 1

@@ -1,30 +1,26 @@
 """The ledger with unmodified clients: clean runs have clean verdicts, a queue that changes hands has its own.
 
-The server is embedded in this process. Java 4.9.8 and 5.5.0, Go 2.1.2, and our own client; each consumer stays open
-while the test asks, so nothing that is only committed at the end is counted as consumed by chance.
+The server is embedded in this process. Java 4.9.8 and 5.5.0; each consumer stays open while the test asks, so
+nothing that is only committed at the end is counted as consumed by chance.
 """
 
 import re
-import shutil
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from pocketmq.client import AdminClient
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.ledger.verdict import KINDS, Verdict
 
-from conformance.official.beside import START_S, BesideClient, BesideClients
-from conformance.official.jars import cache
+from conformance.official.beside import START_S, BesideClient, StartBeside
 from waiting import wait_until
 
-GO = Path(__file__).parent.parent / "go"
 MESSAGES, QUEUES, MOST_ROUNDS = 60, 4, 100
 SEEN = r"^SEEN \d+ (\d+) "
 """With the queue offset of the message."""
+Member = Callable[..., BesideClient]
 
 
 @pytest.fixture
@@ -33,28 +29,12 @@ def mq() -> Iterator[RocketMQ]:
         yield RocketMQ(server)
 
 
-@pytest.fixture(params=["4.9", "5.5"])
-def version(request: pytest.FixtureRequest, peers: None) -> str:
-    chosen: str = request.param
-    return chosen
-
-
 @pytest.fixture
-def clients(tmp_path: Path) -> Iterator[BesideClients]:
-    running = BesideClients(tmp_path)
-    yield running
-    running.close()
-
-
-Member = Callable[..., BesideClient]
-
-
-@pytest.fixture
-def member(clients: BesideClients, mq: RocketMQ, version: str) -> Member:
+def member(java: StartBeside, mq: RocketMQ) -> Member:
     """member(topic, group, mode, name, takes_ms): a Java consumer."""
 
     def start(topic: str, group: str, mode: str, name: str = "one", takes_ms: int = 0) -> BesideClient:
-        return clients.java(version, "LedgerMember", mq.namesrv_addr, topic, group, mode, name, str(takes_ms))
+        return java("LedgerMember", mq.namesrv_addr, topic, group, mode, name, str(takes_ms))
 
     return start
 
@@ -152,41 +132,6 @@ def test_one_java_consumer_is_clean_with_a_retry(mq: RocketMQ, member: Member) -
     [message] = [message for message in mq.messages(topic) if message.text == "again"]
     history = mq.ledger.message(message.message_id or "")
     assert (len(history.deliveries), history.sent_back, history.dead_lettered) == (2, 1, None)
-
-
-def test_go_consumers_are_clean(mq: RocketMQ, clients: BesideClients, go_member: Path) -> None:
-    for mode in ("concurrent", "orderly", "broadcast"):
-        topic, group = mq.topic(f"{mode}-orders"), mq.group(f"{mode}-billing")
-        send(mq, topic)
-        one = clients.run([str(go_member), mq.namesrv_addr, topic, group, mode, "one"])
-        one.wait_for(SEEN, MESSAGES)
-        send(mq, topic)
-        one.wait_for(SEEN, 2 * MESSAGES)
-        one.leave()
-        mq.ledger.assert_clean(topic, group)
-
-
-@pytest.fixture(scope="session")
-def go_member() -> Path:
-    """The program of tests/conformance/go, built once."""
-    program = cache() / "foreign" / "go-2.1.2" / "member"
-    sources = sorted(GO.glob("*"))
-    if program.exists() and program.stat().st_mtime > max(one.stat().st_mtime for one in sources):
-        return program
-    if shutil.which("go") is None:
-        pytest.skip("go is not on PATH")
-    program.parent.mkdir(parents=True, exist_ok=True)
-    built = subprocess.run(
-        ["go", "build", "-o", str(program), "."],
-        cwd=GO,
-        capture_output=True,
-        text=True,
-        timeout=170,
-        check=False,
-    )
-    if built.returncode:
-        pytest.skip(f"the Go client cannot be built: {built.stderr.strip()[-300:]}")
-    return program
 
 
 # -- a queue changes hands

@@ -7,7 +7,6 @@ import re
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,11 +16,11 @@ from conformance.official.programs import compile_java
 from conformance.servers.namespaces import clean_environment
 from conformance.servers.processes import Running
 from conformance.servers.raw_client import RawClient
-from conformance.servers.server import Server
+from conformance.servers.server import Names, Server
 
 PROGRAM = Path(__file__).parent / "python_member_program.py"
 QUERY_CONSUMER_OFFSET = 14
-MEMBER = (JAVA / "GroupMember.java").read_text(encoding="utf-8")
+MEMBER = JAVA / "GroupMember.java"
 SETTLE_S = 3.0
 """Members take over queues within a second or two; nothing tells from outside when they have."""
 REPORT_MS = 5000
@@ -105,7 +104,7 @@ def of_queues(places: list[Place]) -> dict[int, list[int]]:
     ],
 )
 def test_a_second_member_shares_and_takes_over(
-    chosen_side: Server, names: Callable[[str], str], first: str, second: str, mode: str
+    chosen_side: Server, names: Names, first: str, second: str, mode: str
 ) -> None:
     """One alone, then both, then the other alone: no message is skipped, and those sent last arrive once.
 
@@ -149,7 +148,7 @@ def test_a_second_member_shares_and_takes_over(
     ],
 )
 def test_a_successor_in_mid_stream_begins_at_the_stored_offset(
-    chosen_side: Server, names: Callable[[str], str], first: str, second: str, mode: str
+    chosen_side: Server, names: Names, first: str, second: str, mode: str
 ) -> None:
     prefix = names("replaced")
     topic, group = f"{prefix}_t", f"{prefix}_g"
@@ -184,7 +183,7 @@ def test_a_successor_in_mid_stream_begins_at_the_stored_offset(
 
 @pytest.mark.parametrize("version", ["4.9", "5.5"])
 def test_local_offsets_of_one_kind_are_read_by_the_other(
-    ours: Server, names: Callable[[str], str], tmp_path: Path, version: str
+    ours: Server, names: Names, tmp_path: Path, version: str
 ) -> None:
     prefix = names("local")
     topic, group = f"{prefix}_t", f"{prefix}_g"

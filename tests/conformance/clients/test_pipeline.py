@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +23,13 @@ from pocketmq.pipeline.tables.files.scan import ScanOptions, scan_log, scan_queu
 from conformance.clients.test_mixed_groups import SETTLE_S, Place, leave, member, of_queues, seen, send
 from conformance.on_demand import ON_DEMAND
 from conformance.servers.processes import Running
-from conformance.servers.server import Server
+from conformance.servers.server import Names, Server, StartServer
 
 PROGRAM = Path(__file__).parent / "pipeline_program.py"
 COUNT = 500
 
 
-def test_sent_messages_are_read_from_the_broker_and_from_its_files(
-    side: Server, names: Callable[[str], str]
-) -> None:
+def test_sent_messages_are_read_from_the_broker_and_from_its_files(side: Server, names: Names) -> None:
     topic = names("pipeline")
     log = side.home / "run" / f"{topic}.out"
     program = Running(side.namespace, [sys.executable, str(PROGRAM), topic, str(COUNT)], log, name="pipeline")
@@ -82,7 +79,7 @@ def _check_files(store: Path, topic: str) -> None:
 @pytest.mark.timeout(600)
 @ON_DEMAND
 def test_the_report_shows_what_java_and_python_members_did(
-    fresh_server: Callable[..., Server], names: Callable[[str], str], tmp_path: Path
+    fresh_server: StartServer, names: Names, tmp_path: Path
 ) -> None:
     """4.9.8 starts, 5.5.0 joins, Python joins; then they leave in that order. What they printed is the expectation."""
     pytest.importorskip("pyspark", reason="the report needs the extra pocketmq[spark]")

@@ -4,32 +4,21 @@ Only with POCKETMQ_INTEROP_ALL=1: the proxy alone is 140 jars, fetched by Maven 
 """
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from conformance import JAVA
-from conformance.official import jars
+from conformance.grpc_clients.clients import expected, lines, make_places, start
+from conformance.official.local_proxy import library
 from conformance.on_demand import ON_DEMAND
 from conformance.servers.processes import Running
 from conformance.servers.raw_client import RawClient
-from conformance.servers.server import NAMESRV_ADDR, Server
-
-TALK = JAVA / "GrpcTalk.java"
-TOPIC = "GrpcTopic"
+from conformance.servers.server import NAMESRV_ADDR, Server, StartServer
 
 pytestmark = [
     ON_DEMAND,
     pytest.mark.timeout(600),
 ]
-
-
-def library(name: str) -> str:
-    lib = jars.cache() / name / "lib"
-    if not lib.exists():
-        jars.fetch(name, lib)
-    return f"{lib}/*"
 
 
 def start_proxy(server: Server, home: Path) -> Running:
@@ -46,24 +35,10 @@ def start_proxy(server: Server, home: Path) -> Running:
 
 
 @pytest.mark.parametrize("side", ["ours", "official-5.5"])
-def test_a_grpc_client_is_served(
-    peers: None, fresh_server: Callable[..., Server], tmp_path: Path, side: str
-) -> None:
+def test_a_grpc_client_is_served(peers: None, fresh_server: StartServer, tmp_path: Path, side: str) -> None:
     server = fresh_server(side)
     with RawClient(server) as client:
-        client.update_topic(TOPIC, 4)
-        client.update_group("grpc_simple")
-        client.update_group("grpc_push")
-    home = tmp_path / "proxy"
-    with start_proxy(server, home):
-        command = ["java", "-Xmx256m", f"-Duser.home={home}", "-cp", library("grpc"), str(TALK), TOPIC]
-        with Running(server.namespace, command, tmp_path / "grpc.out", name="gRPC client") as talk:
-            assert talk.finish(300) == 0
-            lines = dict(line.split(" ", 1) for line in talk.output.splitlines() if " [" in line)
-    once = [f"m{number}/1" for number in range(10)]
-    assert lines["ACKNOWLEDGED"] == _set({*once, "m3/2"} - {"m3/1"})
-    assert lines["PUSHED"] == _set({*once, "m5/2"})
-
-
-def _set(texts: set[str]) -> str:
-    return f"[{', '.join(sorted(texts))}]"
+        make_places(client, "talk")
+    with start_proxy(server, tmp_path / "proxy"):
+        steps = ["send", "simple", "push"]
+        assert lines(start(server, "java-5.0.7", tmp_path, "talk", *steps)) == expected("java-5.0.7", steps)

@@ -85,7 +85,7 @@ class Cluster:
         ports = ("--port", str(member.broker_port), "--namesrv-port", str(member.namesrv_port))
         return OurServer(
             home / member.side,
-            emulate="4.9" if member.is_49 else "5",
+            line="4.9" if member.is_49 else "5.5",
             namespace=self.namespace,
             broker_conf={"brokerName": member.broker},
             options=(*ports, "--namesrv", EVERY_NAME_SERVER),

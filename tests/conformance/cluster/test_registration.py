@@ -55,18 +55,21 @@ class Transfer:
     offset: int
     body: str
 
+    @property
+    def place(self) -> tuple[str, str, int, int]:
+        return self.topic, self.broker, self.queue_id, self.offset
+
 
 @pytest.fixture(scope="module")
 def traffic(cluster: Cluster) -> dict[str, dict[str, list[Transfer]]]:
     """For each client version what was SENT and GOT, in print order."""
     programs = Programs(cluster.namespace, cluster.ours[OURS_5].home / "programs", EVERY_NAME_SERVER)
-    source = (JAVA / "RouteTraffic.java").read_text(encoding="utf-8")
     namesrvs = ",".join(member.namesrv_addr for member in MEMBERS)
 
     def run(client: str) -> dict[str, list[Transfer]]:
         topics = ",".join(topic_of(member, client) for member in MEMBERS)
         words = (str(EACH), f"via_{client.replace('.', '')}", namesrvs, topics)
-        ran = programs.run_java(compile_java(client, source), *words, timeout=120)
+        ran = programs.run_java(compile_java(client, JAVA / "RouteTraffic.java"), *words, timeout=120)
         assert ran.code == 0, ran.output[-4000:]
         transfers: dict[str, list[Transfer]] = {"SENT": [], "GOT": []}
         for line in ran.lines:
@@ -130,17 +133,8 @@ def test_clients_of_every_name_server_receive_everything_once_and_in_order(
     cluster: Cluster, traffic: dict[str, dict[str, list[Transfer]]], member: Member, client: str
 ) -> None:
     got = [transfer for transfer in traffic[client]["GOT"] if transfer.namesrv == member.namesrv_addr]
-    place = {
-        (transfer.topic, transfer.broker, transfer.queue_id, transfer.offset): transfer.body
-        for transfer in traffic[client]["SENT"]
-    }
-    assert Counter(
-        (transfer.topic, transfer.broker, transfer.queue_id, transfer.offset) for transfer in got
-    ) == dict.fromkeys(place, 1)
-    assert {
-        (transfer.topic, transfer.broker, transfer.queue_id, transfer.offset): transfer.body
-        for transfer in got
-    } == place
+    sent = Counter((*transfer.place, transfer.body) for transfer in traffic[client]["SENT"])
+    assert Counter((*transfer.place, transfer.body) for transfer in got) == sent == dict.fromkeys(sent, 1)
     order = defaultdict(list)
     for transfer in got:
         order[transfer.topic, transfer.queue_id].append(transfer.offset)
@@ -169,12 +163,6 @@ def assert_back(cluster: Cluster, namesrv: Member, *brokers: Member, seconds: fl
         wait_until(partial(knows, cluster, namesrv, broker), f"{broker.side} did not register again", seconds)
 
 
-def assert_gone(cluster: Cluster, broker: Member, *namesrvs: Member) -> None:
-    for namesrv in namesrvs:
-        what = f"{namesrv.side} still routes to {broker.side}"
-        wait_until(partial(is_gone, cluster, namesrv, broker), what, GONE_SECONDS)
-
-
 def test_our_brokers_register_again_at_a_restarted_official_name_server(cluster: Cluster) -> None:
     official = cluster.official[OFFICIAL_49]
     assert official.name_server is not None
@@ -197,28 +185,28 @@ def test_tools_use_their_second_name_server_when_the_first_is_down(cluster: Clus
     home = cluster.ours[OURS_5].home / "programs"
     programs = Programs(cluster.namespace, home, f"{stopped};{OURS_5.namesrv_addr}")
     try:
-        assert f'"{OFFICIAL_55.broker}"' in programs.mqadmin("4.9", "topicRoute", "-t", topic).output
+        assert f'"{OFFICIAL_55.broker}"' in programs.admin_shell("4.9")("topicRoute", "-t", topic)
     finally:
         programs.close()
 
 
-def test_official_broker_that_stops_vanishes_from_every_name_server(cluster: Cluster) -> None:
-    official = cluster.official[OFFICIAL_49]
-    official.brokers["broker"].stop(60)
-    assert_gone(cluster, OFFICIAL_49, *MEMBERS)
-
-
-def test_official_broker_that_is_killed_vanishes_from_every_name_server(cluster: Cluster) -> None:
-    cluster.official[OFFICIAL_55].brokers["broker"].kill()
-    assert_gone(cluster, OFFICIAL_55, *MEMBERS)
-
-
-def test_our_broker_that_is_killed_vanishes_from_every_name_server(cluster: Cluster) -> None:
-    cluster.ours[OURS_49].kill()
-    assert_gone(cluster, OURS_49, OURS_5, OFFICIAL_49, OFFICIAL_55)
-
-
-def test_our_broker_that_stops_vanishes_from_every_name_server(cluster: Cluster) -> None:
-    cluster.ours[OURS_5].stop()
-    assert_gone(cluster, OURS_5, OFFICIAL_49, OFFICIAL_55)
-    assert cluster.brokers_at(OFFICIAL_49) == cluster.brokers_at(OFFICIAL_55) == {}
+@pytest.mark.parametrize(
+    ("member", "how", "others"),
+    [
+        (OFFICIAL_49, "stop", MEMBERS),
+        (OFFICIAL_55, "kill", MEMBERS),
+        (OURS_49, "kill", (OURS_5, OFFICIAL_49, OFFICIAL_55)),
+        (OURS_5, "stop", (OFFICIAL_49, OFFICIAL_55)),
+    ],
+)
+def test_a_broker_that_ends_vanishes_from_every_name_server(
+    cluster: Cluster, member: Member, how: str, others: tuple[Member, ...]
+) -> None:
+    """Name servers of the official members stay; ours ends with its broker."""
+    ending = (
+        cluster.official[member].brokers["broker"] if member in cluster.official else cluster.ours[member]
+    )
+    getattr(ending, how)()
+    for namesrv in others:
+        what = f"{namesrv.side} still routes to {member.side}"
+        wait_until(partial(is_gone, cluster, namesrv, member), what, GONE_SECONDS)

@@ -4,10 +4,9 @@ A JVM start costs a second or more, an example in a warm one a tenth; see Exampl
 kept apart.
 """
 
-import base64
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from conformance.official.programs import Programs, compile_java
@@ -35,24 +34,18 @@ class Act:
     def output(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace") if self._log.exists() else ""
 
-    def wait_until(self, what: str, true_of: Callable[[str], bool], timeout: float = 40.0) -> str:
-        """The output as soon as the condition holds for it; ProgramFailed when time is up or the JVM has ended."""
+    def wait_for(self, pattern: str, count: int = 1, timeout: float = 40.0) -> str:
+        """The output as soon as it matches so often; ProgramFailed when time is up or the JVM has ended."""
         deadline = time.monotonic() + timeout
         while True:
             alive = self._stage.running.alive
             output = self.output
-            if true_of(output):
+            if len(re.findall(pattern, output, re.MULTILINE)) >= count:
                 return output
             if not alive or time.monotonic() > deadline:
-                raise ProgramFailed(
-                    f"{self.label}: no {what} after {timeout:g} s; last output:\n{output[-4000:]}"
-                )
+                what = f"{self.label}: not {count} times {pattern!r} after {timeout:g} s"
+                raise ProgramFailed(f"{what}; last output:\n{output[-4000:]}")
             time.sleep(POLL_S)
-
-    def wait_for(self, pattern: str, count: int = 1, timeout: float = 40.0) -> str:
-        compiled = re.compile(pattern, re.MULTILINE)
-        what = f"{count} times {pattern!r}"
-        return self.wait_until(what, lambda output: len(compiled.findall(output)) >= count, timeout)
 
     def finish(self, timeout: float = 60.0) -> str:
         """Wait until main returns; all it printed."""
@@ -73,12 +66,12 @@ class Stage:
         self._folder = home
         self._plays = 0
         home.mkdir(parents=True, exist_ok=True)
-        program = compile_java(version, SOURCE.read_text(encoding="utf-8"))
+        program = compile_java(version, SOURCE)
         self.running = programs.start_java(program, str(home), java_opts=(EARLY_REBALANCE, *java_opts))
 
     def command(self, verb: str, answer: str, *words: str, timeout: float = 40.0) -> None:
         self.running.wait_for("^stage ready$")
-        self.running.say(" ".join(base64.b64encode(word.encode()).decode() for word in (verb, *words)))
+        self.running.say_words(verb, *words)
         self.running.wait_for(f"^{re.escape(answer)}$", timeout)
 
     def play(self, name: str, *args: str, instance: str | None = None) -> Act:
@@ -89,7 +82,3 @@ class Stage:
         named = () if instance is None else (f"-Drocketmq.client.name={instance}",)
         self.command("play", f"playing {label}", label, *named, EXAMPLES + name, *args)
         return Act(self, label, EXAMPLES + name, instance, self._folder / f"{label}.out")
-
-    def run(self, name: str, *args: str, timeout: float = 60.0) -> str:
-        """An example that ends by itself; all it printed."""
-        return self.play(name, *args).finish(timeout)

@@ -16,7 +16,6 @@ import math
 import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from types import TracebackType
 
 from conformance import JAVA
 from conformance.first_position.first_position_old_rows import GONE, TRIMMED
@@ -29,7 +28,7 @@ from conformance.servers.server import Server
 
 CLIENTS = ("4.9", "5.5")
 WHERES = ("LAST", "FIRST", "TIMESTAMP")
-SOURCE = (JAVA / "FirstPosition.java").read_text(encoding="utf-8")
+SOURCE = JAVA / "FirstPosition.java"
 BATCHES_APART_MS = 2500
 READY_TIMEOUT_S = 60.0
 
@@ -196,9 +195,7 @@ class Consumers:
     def __enter__(self) -> "Consumers":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._running.kill()  # a shutdown would store their offsets, which no test reads
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.conftest import open_server
+from conformance.conftest import EVERY_LINE, open_server
 from conformance.daily import DAILY, JAVA_PROGRAMS, with_java
 from conformance.first_position.explained_rules import SAID
 from conformance.first_position.first_position_consumers import (
@@ -45,12 +45,6 @@ from conformance.servers.processes import Running
 from conformance.servers.raw_client import RawClient, wait_until
 from conformance.servers.server import NAMESRV_ADDR, Names, Server, StartServer
 
-SIDES = (
-    pytest.param("ours-4.9", marks=DAILY),
-    "official-4.9",
-    pytest.param("ours-5.5", marks=DAILY),
-    "official-5.5",
-)
 NAMES = ("ours-4.9", "official-4.9", "ours-5.5", "official-5.5")
 SMALL_LOG = {
     "mappedFileSizeCommitLog": 1 << 20,
@@ -66,12 +60,8 @@ HISTORY_TIMEOUT_S = 120.0
 
 
 def start(request: pytest.FixtureRequest, side: str, home: Path) -> Server:
-    if side == "ours-4.9":
-        server = open_server(request, "ours", home, emulate="4.9", broker_conf=SMALL_LOG)
-    elif side == "ours-5.5":
-        server = open_server(request, "ours", home, broker_conf={**SMALL_LOG, "residency": "always-hot"})
-    else:
-        server = open_server(request, side, home, broker_conf=SMALL_LOG)
+    conf = {**SMALL_LOG, "residency": "always-hot"} if side == "ours-5.5" else SMALL_LOG
+    server = open_server(request, side, home, broker_conf=conf)
     with contextlib.ExitStack() as unfinished:
         unfinished.enter_context(server)
         with RawClient(server) as client:
@@ -104,7 +94,7 @@ def servers(
         yield {side: begun.result() for side, begun in starts.items()}
 
 
-@pytest.fixture(params=SIDES)
+@pytest.fixture(params=EVERY_LINE)
 def side(request: pytest.FixtureRequest, servers: dict[str, Server]) -> Server:
     return servers[request.param]
 
@@ -134,15 +124,18 @@ def history_deleted(side: Server) -> None:
         )
 
 
-@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
-def test_answer_of_the_table(place: Place, row: Row) -> None:
-    row.prepare(place)
-    assert place.ask() == row.expected(place.client.server.emulates)
+CONDITIONS: dict[str, dict[str, Row]] = {
+    "place": ROWS,
+    "all_cold": COLD_ROWS,
+    "history_deleted": HISTORY_ROWS,
+}
+"""Rows, by the fixture that they need."""
+CASES = [pytest.param(name, row, id=key) for name, rows in CONDITIONS.items() for key, row in rows.items()]
 
 
-@pytest.mark.usefixtures("all_cold")
-@pytest.mark.parametrize("row", COLD_ROWS.values(), ids=COLD_ROWS)
-def test_answer_where_the_first_message_is_not_in_memory(place: Place, row: Row) -> None:
+@pytest.mark.parametrize(("condition", "row"), CASES)
+def test_answer_of_the_table(request: pytest.FixtureRequest, place: Place, condition: str, row: Row) -> None:
+    request.getfixturevalue(condition)
     row.prepare(place)
     assert place.ask() == row.expected(place.client.server.emulates)
 
@@ -162,13 +155,6 @@ def test_official_consumers_start_there(side: Server, version: str) -> None:
             send_markers(client, phase, version, table)
         for phase, table in tables.items():
             assert consumers.first_offsets(phase, table) == table
-
-
-@pytest.mark.usefixtures("history_deleted")
-@pytest.mark.parametrize("row", HISTORY_ROWS.values(), ids=HISTORY_ROWS)
-def test_answer_after_history_was_deleted(place: Place, row: Row) -> None:
-    row.prepare(place)
-    assert place.ask() == row.expected(place.client.server.emulates)
 
 
 # Offset pulled -> response code, nextBeginOffset, remark.
@@ -231,10 +217,10 @@ def test_official_consumers_start_after_deleted_history(side: Server, version: s
 
 
 @DAILY
-@pytest.mark.parametrize("emulate", ["4.9", "5"])
-def test_ours_forgets_by_distance_from_the_log_end(fresh_server: StartServer, emulate: str) -> None:
+@pytest.mark.parametrize("side", ["ours-4.9", "ours-5.5"])
+def test_ours_forgets_by_distance_from_the_log_end(fresh_server: StartServer, side: str) -> None:
     """Ours by default: a first message is hot until 30 % of memory lies behind it, in both lines."""
-    server = fresh_server("ours", emulate=emulate, broker_conf={"memorySizeBytes": 10_000})
+    server = fresh_server(side, broker_conf={"memorySizeBytes": 10_000})
     with RawClient(server) as client:
         place = Place(client, "group", "young")
         place.make_topic(messages=1, queues=1)
@@ -272,14 +258,20 @@ def explained(side: Server, asked: dict[str, Place], log: Path) -> dict[str, tup
     return found
 
 
-def check_explained(side: Server, names: Names, rows: dict[str, Row], log: Path) -> None:
+@JAVA_PROGRAMS
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_explain_names_the_rule_or_the_two_it_may_be(
+    request: pytest.FixtureRequest, side: Server, names: Names, condition: str, tmp_path: Path
+) -> None:
+    request.getfixturevalue(condition)
+    rows = CONDITIONS[condition]
     asked: dict[str, Place] = {}
     with RawClient(side) as client:
         for name, row in rows.items():
             if name in SAID:
                 asked[name] = Place(client, names(f"group-{name}"), names(f"topic-{name}"))
                 row.prepare(asked[name])
-        found = explained(side, asked, log)
+        found = explained(side, asked, tmp_path / "explain.out")
     line = 0 if side.emulates == "4.9" else 1
     expected = {name: (SAID[name][line], rows[name].expected(side.emulates).offset) for name in asked}
     if side.side == "ours":  # it explains itself: one rule
@@ -287,25 +279,6 @@ def check_explained(side: Server, names: Names, rows: dict[str, Row], log: Path)
             assert rule in expected[name][0].split(" or "), name
             found[name] = expected[name][0], found[name][1]
     assert found == expected
-
-
-@JAVA_PROGRAMS
-def test_explain_names_the_rule_or_the_two_it_may_be(side: Server, names: Names, tmp_path: Path) -> None:
-    check_explained(side, names, ROWS, tmp_path / "explain.out")
-
-
-@JAVA_PROGRAMS
-def test_explain_where_the_first_message_is_not_in_memory(
-    side: Server, names: Names, all_cold: None, tmp_path: Path
-) -> None:
-    check_explained(side, names, COLD_ROWS, tmp_path / "explain.out")
-
-
-@JAVA_PROGRAMS
-def test_explain_after_history_was_deleted(
-    side: Server, names: Names, history_deleted: None, tmp_path: Path
-) -> None:
-    check_explained(side, names, HISTORY_ROWS, tmp_path / "explain.out")
 
 
 def test_every_row_whose_queue_has_a_route_says_what_explain_must_say() -> None:

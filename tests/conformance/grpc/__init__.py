@@ -8,7 +8,5 @@ talk.py                one conversation: requests in, lines out
 side.py                the two sides of a conversation
 conversations.py       all of them; `recorded/` has what the official proxy answered
 test_conversations.py  ours, every day; the official proxy, at night
-java_clients.py        official Java clients of two versions
-test_java.py           a Java producer, with and without TLS and credentials
 test_document.py       the programs of docs/grpc.md
 """

@@ -21,10 +21,9 @@ from pocketmq.grpc_endpoint.messages import (
     Resource,
 )
 
-from conformance.access.access_rows import AUTH_SETTINGS, ROOT
+from conformance.access.access_rows import AUTH_SETTINGS, ROOT, SigningClient
 from conformance.grpc.rows import message, send, topic
 from conformance.grpc.talk import Talk
-from conformance.requests.transcripts import Row
 from conformance.servers.server import Server
 from grpc_calls import consumer, producer
 
@@ -47,26 +46,16 @@ def signed(user: str, password: str) -> dict[str, str]:
 
 
 def prepare(server: Server) -> None:
-    def ask(code: int, fields: dict[str, object], body: object = None) -> None:
-        data = b"" if body is None else json.dumps(body).encode()
-        signed_fields: dict[str, Any] = {**Row(ROOT, code, fields, data).signed_fields()}
-        reply = server.call(code, body=data, **signed_fields)
-        assert reply.code == 0, (code, reply)
-
-    for name in ("Orders", "Other"):
-        queues = {"readQueueNums": 1, "writeQueueNums": 1, "perm": 6, "topicFilterType": "SINGLE_TAG"}
-        ask(17, {"topic": name, "defaultTopic": "TBW102", "topicSysFlag": 0, "order": False, **queues})
-    for group in ("billing", "others"):
-        ask(200, {"x": "y"}, {"groupName": group})
-    for name in ("shop", "off"):
-        user = {"username": name, "password": f"{name}password", "userType": "Normal"}
-        ask(3001, {"username": name}, user)
-    ask(3002, {"username": "off"}, {"username": "off", "userStatus": "disable"})
-    entries = [
-        {"resource": resource, "actions": ["Pub", "Sub"], "decision": "Allow"}
-        for resource in ("Topic:Orders", "Group:billing")
-    ]
-    ask(3006, {"subject": "User:shop"}, {"policies": [{"entries": entries}]})
+    with SigningClient(server) as client:
+        for name in ("Orders", "Other"):
+            client.update_topic(name, 1)
+        for group in ("billing", "others"):
+            client.update_group(group)
+        for name in ("shop", "off"):
+            client.make_user(name, f"{name}password")
+        disabled = json.dumps({"username": "off", "userStatus": "disable"}).encode()
+        assert client.call(3002, disabled, username="off").code == 0
+        client.allow("shop", "Topic:Orders", "Group:billing")
 
 
 ORDERS, OTHER = topic("Orders"), topic("Other")

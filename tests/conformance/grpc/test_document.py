@@ -12,9 +12,8 @@ import pytest
 from pocketmq.testing import EmbeddedServer
 
 from conformance.clients.foreign import go_program, grpc_python_packages
-from conformance.grpc.java_clients import LIBRARIES
 from conformance.official.jars import PeersUnavailable
-from conformance.official.local_proxy import library
+from conformance.official.local_proxy import LIBRARIES, library
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCUMENT = ROOT / "docs" / "grpc.md"

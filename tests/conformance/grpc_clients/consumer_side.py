@@ -4,10 +4,14 @@ A client that closes waits for the receive that is under way; so the longest wai
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, Literal
+
+import pytest
 
 from conformance.official.local_proxy import LocalProxy
+from conformance.on_demand import ON_DEMAND
 from conformance.servers.our_server import OurServer
 from conformance.servers.raw_client import RawClient
 from conformance.servers.server import Server
@@ -30,6 +34,24 @@ def make_endpoint(
     if side == "ours":
         return OurServer(home, broker_conf={**ours, **its}, options=("--grpc-port", "8081"))
     return LocalProxy(home, broker_conf=ours, proxy_settings=its)
+
+
+def endpoint_fixture(
+    scope: Literal["function", "module"],
+    prepare: Callable[[Server], None] = lambda _: None,
+    *settings: Mapping[str, object],
+) -> Any:
+    """The fixture `server` of a file: each side in turn, started and prepared; `settings` as for `make_endpoint`."""
+
+    @pytest.fixture(scope=scope, params=["ours", pytest.param("official-proxy", marks=ON_DEMAND)])
+    def server(
+        request: pytest.FixtureRequest, peers: None, tmp_path_factory: pytest.TempPathFactory
+    ) -> Iterator[Server]:
+        with make_endpoint(request.param, tmp_path_factory.mktemp(request.param), *settings) as made:
+            prepare(made)
+            yield made
+
+    return server
 
 
 def make_topic(client: RawClient, name: str, kind: str, queues: int = 4) -> None:

@@ -15,10 +15,8 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_records
 
 from conformance import JAVA
-from conformance.grpc.java_clients import lines
-from conformance.grpc.java_clients import start as start_java
-from conformance.grpc_clients.consumer_side import ENDPOINT, make_endpoint
-from conformance.grpc_clients.other_clients import start as start_other
+from conformance.grpc_clients.clients import lines, start
+from conformance.grpc_clients.consumer_side import make_endpoint
 from conformance.official.programs import compile_java
 from conformance.on_demand import ON_DEMAND
 from conformance.servers.processes import Running
@@ -48,21 +46,14 @@ def server(peers: None, tmp_path: Path) -> Iterator[Server]:
 def remoting_member(server: Server, kind: str) -> Running:
     """A consumer of the 4.x protocol that has joined; a line on its standard input ends it."""
     if kind == "java":
-        member = server.programs.start_java(
-            compile_java("5.5", (JAVA / "PopMember.java").read_text()), TOPIC, GROUP, "*"
-        )
+        program = compile_java("5.5", JAVA / "PopMember.java")
+        member = server.programs.start_java(program, TOPIC, GROUP, "*")
     else:
         log = server.home / "run" / f"remoting-member-{time.monotonic_ns()}.out"
         words = [str(REMOTING_MEMBER), TOPIC, GROUP, "pop", "5000", "0"]
         member = Running(server.namespace, [sys.executable, *words], log)
     member.wait_for("JOINED", timeout=60)
     return member
-
-
-def grpc_member(server: Server, kind: str, home: Path) -> Running:
-    if kind == "java":
-        return start_java(server, "5.2.0", "GrpcConsumers", ENDPOINT, "member", TOPIC, GROUP)
-    return start_other(server, kind, home, PREFIX, "member")
 
 
 def fill(server: Server, numbers: range) -> None:
@@ -83,7 +74,7 @@ def by_grpc(member: Running) -> list[str]:
 @pytest.mark.parametrize(
     ("remoting_kind", "grpc_kind"),
     [
-        ("java", "java"),
+        ("java", "java-5.2.0"),
         ("python", "python"),
         ("java", "node"),
         pytest.param("python", "go", marks=ON_DEMAND),
@@ -94,7 +85,7 @@ def test_a_remoting_and_a_grpc_consumer_share_and_hand_over(
 ) -> None:
     with (
         remoting_member(server, remoting_kind) as remoting,
-        grpc_member(server, grpc_kind, tmp_path) as grpc,
+        start(server, grpc_kind, tmp_path, PREFIX, "member") as grpc,
     ):
         end = _fill_until_both_read(server, remoting, grpc)
         _wait_for_all(remoting, grpc, end)
@@ -123,16 +114,16 @@ def _fill_until_both_read(server: Server, remoting: Running, grpc: Running) -> i
     raise grpc.failed("or the remoting consumer read nothing")
 
 
-def test_a_remoting_client_reads_what_a_grpc_client_sends(server: Server) -> None:
-    lines(server, "5.2.0", "GrpcConsumers", ENDPOINT, "send", TOPIC, "3")
+def test_a_remoting_client_reads_what_a_grpc_client_sends(server: Server, tmp_path: Path) -> None:
+    lines(start(server, "java-5.2.0", tmp_path, PREFIX, "send"))
     found = {}
     with RawClient(server) as client:
         for queue_id in range(QUEUES):
             for record in decode_records(client.pull(GROUP, TOPIC, queue_id, 0).body):
                 found[bytes(record.body).decode()] = decode_properties(record.properties)
-    assert sorted(found) == ["g0", "g1", "g2"]
-    names = found["g1"]
-    assert (names["TAGS"], names["KEYS"], names["a"]) == ("A", "kg1", "01")
+    assert sorted(found) == [f"m{number}" for number in range(10)]
+    names = found["m1"]
+    assert (names["TAGS"], names["KEYS"], names["a"]) == ("A", "km1", "m1")
     assert len(names["UNIQ_KEY"]) == 34
 
 

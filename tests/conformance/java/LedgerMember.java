@@ -12,8 +12,7 @@ import org.apache.rocketmq.common.message.MessageExt;
 /**
  * A member of a group until a line on standard input ends it: prints each message once it is consumed.
  *
- * Arguments: topic, group, mode (concurrent, orderly, broadcast, sql, pop), instance name, ms that the listener takes;
- * then, as one wants, how often it asks for routes, in ms.
+ * Arguments: topic, group, mode (concurrent, orderly, broadcast, sql, pop), instance name, ms that the listener takes.
  * A message whose body begins with "again" is refused the first time.
  */
 public class LedgerMember {
@@ -25,9 +24,6 @@ public class LedgerMember {
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setInstanceName(args[3]);
         consumer.setHeartbeatBrokerInterval(1000); // a heartbeat that is dropped is made up for soon
-        if (args.length > 5) {
-            consumer.setPollNameServerInterval(Integer.parseInt(args[5]));
-        }
         if ("sql".equals(mode)) {
             consumer.subscribe(topic, MessageSelector.bySql("number >= 10"));
         } else {

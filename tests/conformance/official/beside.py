@@ -7,14 +7,15 @@ their own: `programs.py`.
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from conformance import JAVA
 from conformance.official.jars import prepare_home
 from conformance.official.programs import CLIENT_HEAP, compile_java
 from waiting import wait_until
 
-JAVA = Path(__file__).parent.parent / "java"
 START_S = 60.0
 """Longer than a JVM needs to start and get its first messages, on a busy machine."""
 
@@ -22,12 +23,9 @@ START_S = 60.0
 class BesideClient:
     """One run of a program that a line on its standard input ends; `said` are the lines that match."""
 
-    def __init__(self, argv: Sequence[str], environment: dict[str, str], log: Path) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
+        self.process = process
         self._log = log
-        with log.open("wb") as output:
-            self.process = subprocess.Popen(
-                argv, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT
-            )
 
     def said(self, pattern: str) -> list[str]:
         return re.findall(pattern, self._log.read_text(encoding="utf-8"), re.MULTILINE)
@@ -44,26 +42,33 @@ class BesideClient:
         self.process.wait(START_S)
 
 
-class BesideClients:
-    """Starts them, and ends what a test left running. `home` is the home directory of the Java programs."""
+StartBeside = Callable[..., BesideClient]
 
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        self._started: list[BesideClient] = []
-        prepare_home(home)
 
-    def java(self, version: str, source: str, namesrv_addr: str, *words: str) -> BesideClient:
-        """Start a program of tests/conformance/java with the client of a version, "4.9" or "5.5"."""
-        program = compile_java(version, (JAVA / f"{source}.java").read_text(encoding="utf-8"))
-        return self.run(program.command(self._home, CLIENT_HEAP, words), NAMESRV_ADDR=namesrv_addr)
+@contextmanager
+def java_beside(version: str, home: Path) -> Iterator[StartBeside]:
+    """start(program of tests/conformance/java, namesrv_addr, *words) with the client of a version, "4.9" or "5.5".
 
-    def run(self, argv: Sequence[str], **environment: str) -> BesideClient:
-        log = self._home / f"{len(self._started)}.out"
-        client = BesideClient(argv, {**os.environ, "HOME": str(self._home), **environment}, log)
-        self._started.append(client)
-        return client
+    `home` is their home directory. What is left running is ended.
+    """
+    started: list[BesideClient] = []
+    prepare_home(home)
 
-    def close(self) -> None:
-        for client in self._started:
-            client.process.kill()
-            client.process.communicate()
+    def start(source: str, namesrv_addr: str, *words: str) -> BesideClient:
+        program = compile_java(version, JAVA / f"{source}.java")
+        log = home / f"{len(started)}.out"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                program.command(home, CLIENT_HEAP, words),
+                env={**os.environ, "HOME": str(home), "NAMESRV_ADDR": namesrv_addr},
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        started.append(BesideClient(process, log))
+        return started[-1]
+
+    yield start
+    for client in started:
+        client.process.kill()
+        client.process.communicate()

@@ -16,6 +16,8 @@ from conformance.servers.processes import Running
 from conformance.servers.server import NAMESRV_ADDR
 
 GRPC_PORT = 8081
+LIBRARIES = {"5.0.7": "grpc", "5.2.0": "grpc52"}
+"""Version of the Java client for gRPC -> its pom."""
 PROXY_HEAP = ("-Xms256m", "-Xmx768m", "-XX:MaxDirectMemorySize=512m")
 
 

@@ -29,9 +29,9 @@ from conformance.recorders.recording_proxy import (
     Kind,
     RecordingProxy,
     kind_of,
-    read_header,
 )
 from conformance.servers.namespaces import Namespace
+from conformance.servers.remoting import read_header
 from conformance.servers.server import NAMESRV_ADDR
 from golden import FOLDER
 

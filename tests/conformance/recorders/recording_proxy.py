@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conformance.servers.namespaces import Namespace
+from conformance.servers.remoting import BINARY, JSON, Header, read_header
 
-RESPONSE_FLAG = 1
-BINARY_HEADER = struct.Struct(">hBhii")  # code, language, version, opaque, flag
+FORMS = {JSON: "JSON", BINARY: "ROCKETMQ"}
 ORDINARY_FRAME_BYTES = 6000
 LARGEST_FRAME_BYTES = 40_000
 RICH_FRAME_BYTES = 1600
@@ -99,47 +99,12 @@ DIRECTIONS = {
 """(who asked, whether this is the response)"""
 
 
-@dataclass(frozen=True)
-class Header:
-    """The header fields that the recorder needs to pair and sort frames."""
-
-    kind: str
-    code: int
-    opaque: int
-    is_response: bool
-    fields: tuple[str, ...]
-
-
-def read_header(frame: bytes) -> Header:
-    (word,) = struct.unpack_from(">I", frame, 4)
-    text = frame[8 : 8 + (word & 0xFFFFFF)]
-    if word >> 24 == 0:
-        values = json.loads(text)
-        names = tuple(sorted(values.get("extFields") or {}))
-        return Header("JSON", values["code"], values["opaque"], bool(values["flag"] & RESPONSE_FLAG), names)
-    code, _, _, opaque, flag = BINARY_HEADER.unpack_from(text)
-    return Header("ROCKETMQ", code, opaque, bool(flag & RESPONSE_FLAG), binary_field_names(text))
-
-
-def binary_field_names(text: bytes) -> tuple[str, ...]:
-    at = BINARY_HEADER.size
-    (remark_size,) = struct.unpack_from(">i", text, at)
-    at += 4 + remark_size
-    (fields_size,) = struct.unpack_from(">i", text, at)
-    at += 4
-    end, names = at + fields_size, []
-    while at < end:
-        (key_size,) = struct.unpack_from(">h", text, at)
-        names.append(text[at + 2 : at + 2 + key_size].decode())
-        (value_size,) = struct.unpack_from(">i", text, at + 2 + key_size)
-        at += 2 + key_size + 4 + value_size
-    return tuple(sorted(names))
-
-
 def kind_of(frame: bytes, header: Header, writer: str, peer: str, direction: str, request_code: int) -> Kind:
     (word,) = struct.unpack_from(">I", frame, 4)
     has_body = len(frame) > 8 + (word & 0xFFFFFF)
-    return Kind(writer, peer, direction, request_code, header.code, header.kind, header.fields, has_body)
+    return Kind(
+        writer, peer, direction, request_code, header.code, FORMS[header.form], header.fields, has_body
+    )
 
 
 @dataclass

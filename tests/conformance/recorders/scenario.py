@@ -10,7 +10,7 @@ from conformance.servers.processes import ProgramFailed
 BROKER = "127.0.0.1:10911"
 CLUSTER = "DefaultCluster"
 TOPIC = "golden_topic"
-TRAFFIC = (Path(__file__).parent / "Traffic.java").read_text(encoding="utf-8")
+TRAFFIC = Path(__file__).with_name("Traffic.java")
 
 BROKER_CONF: dict[str, object] = {
     "transactionCheckInterval": 2000,

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from conformance.requests.transcripts import Transcript
 from conformance.servers import raw_client
-from conformance.servers.binary_remoting import Frame, read_form, send_binary
 from conformance.servers.raw_client import RawClient
+from conformance.servers.remoting import Header, binary_request, read_header, read_whole
 from conformance.servers.server import BROKER_PORT, NAME_SERVER_PORT, Server
 
 TOPIC = "forms"
@@ -87,34 +87,34 @@ class HeaderForms(Transcript):
 
 def _row(server: Server, port: int, name: str, code: int, fields: Fields, body: bytes) -> str:
     with server.connect(port, timeout=WAIT_S) as connection:
-        send_binary(connection, code, 1, fields, body)
-        return f"{name}: {_first(connection, lambda frame: frame.opaque == 1 and frame.is_reply)}"
+        connection.sendall(binary_request(code, 1, fields, body))
+        return f"{name}: {_first(connection, lambda frame: frame.opaque == 1 and frame.is_response)}"
 
 
 def _suspended(server: Server, name: str, wait_ms: int, *, send_after: bool) -> str:
     with server.connect(BROKER_PORT, timeout=WAIT_S) as connection, RawClient(server) as client:
         end = client.max_offset(TOPIC, 0)
         fields = pull_fields(queueOffset=end, sysFlag=6, suspendTimeoutMillis=wait_ms)
-        send_binary(connection, 11, 1, fields)
+        connection.sendall(binary_request(11, 1, fields))
         if send_after:
             time.sleep(1)  # the pull must be suspended first
             client.send(TOPIC, 0, b"late")
-        return f"{name}: {_first(connection, lambda frame: frame.is_reply)}"
+        return f"{name}: {_first(connection, lambda frame: frame.is_response)}"
 
 
 def _notice(server: Server) -> str:
     with server.connect(BROKER_PORT, timeout=WAIT_S) as first:
-        send_binary(first, 34, 1, {}, heartbeat("first"))
-        reply = _first(first, lambda frame: frame.is_reply)
+        first.sendall(binary_request(34, 1, {}, heartbeat("first")))
+        reply = _first(first, lambda frame: frame.is_response)
         with server.connect(BROKER_PORT, timeout=WAIT_S) as second:
-            send_binary(second, 34, 1, {}, heartbeat("second"))
-            return f"heartbeat: {reply}; notice to it: {_first(first, lambda frame: not frame.is_reply)}"
+            second.sendall(binary_request(34, 1, {}, heartbeat("second")))
+            return f"heartbeat: {reply}; notice to it: {_first(first, lambda frame: not frame.is_response)}"
 
 
-def _first(connection: socket.socket, is_it: Callable[[Frame], bool]) -> str:
+def _first(connection: socket.socket, is_it: Callable[[Header], bool]) -> str:
     with contextlib.suppress(TimeoutError, ConnectionError):
         while True:
-            frame = read_form(connection)
+            frame = read_header(read_whole(connection))
             if is_it(frame):
                 return f"code {frame.code}, form {frame.form}"
     return "nothing"

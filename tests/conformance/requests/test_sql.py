@@ -1,36 +1,17 @@
-"""SQL92 filters on ours, on official 4.9.7 and on official 5.5.0, and the official examples that use them."""
+"""SQL92 filters on ours, on official 4.9.7 and on official 5.5.0."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from pocketmq.protocol.message.record import decode_records
 
-from conformance.conftest import open_server
-from conformance.daily import DAILY, JAVA_PROGRAMS
+from conformance.conftest import server_of_a_file
+from conformance.daily import DAILY
 from conformance.servers.raw_client import RawClient, heartbeat
 from conformance.servers.remoting import Reply
 from conformance.servers.server import Names, Server, ServerOf
 
-ON = {"enablePropertyFilter": True}
-
-
-@pytest.fixture(
-    scope="module",
-    params=(
-        *(pytest.param(ours, marks=DAILY) for ours in ("ours", "ours-as-4.9")),
-        "official-4.9",
-        "official-5.5",
-    ),
-)
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    side, _, emulate = request.param.partition("-as-")
-    options: dict[str, Any] = {"emulate": emulate} if emulate else {}
-    with open_server(
-        request, side, tmp_path_factory.mktemp(request.param), broker_conf=ON, **options
-    ) as made:
-        yield made
+server = server_of_a_file({"enablePropertyFilter": True})
 
 
 @pytest.fixture
@@ -121,13 +102,3 @@ def test_without_the_switch_sql_is_refused(session_server: ServerOf, names: Name
         assert check(client, subscription(topic, "n > 1")) == (1, remark)
         reply = pull(client, group, topic, sysFlag=4, subscription="n > 1", expressionType="SQL92")
         assert (reply.code, reply.remark) == (1, remark)
-
-
-@JAVA_PROGRAMS
-@pytest.mark.parametrize("version", ["4.9", "5.5"])
-def test_the_sql_examples_get_the_messages_they_select(server: Server, version: str) -> None:
-    consumer = server.programs.start_example(version, "filter.SqlFilterConsumer")
-    consumer.wait_for("Consumer Started", timeout=60)
-    server.programs.run_example(version, "filter.SqlFilterProducer", timeout=60)
-    consumer.wait_for("Receive New Messages", timeout=60)
-    consumer.stop()

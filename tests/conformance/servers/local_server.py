@@ -3,32 +3,26 @@
 The daily tests use it. Tests name the official ports here too; `connect` maps them to the real ones.
 """
 
-import json
 import socket
 from collections.abc import Mapping
 from pathlib import Path
 
+from conformance.servers.our_server import setting_words
 from conformance.servers.server import BROKER_PORT, NAME_SERVER_PORT, Server
 from raw_peer import ServedProcess
 
 
 class LocalServer(Server):
-    """`pocketmq serve` as a process; broker_conf as for `OurServer`."""
+    """`pocketmq serve` as a process; arguments as for `OurServer`."""
 
     def __init__(
-        self, home: Path, *, emulate: str = "5", broker_conf: Mapping[str, object] | None = None
+        self, home: Path, *, line: str = "5.5", broker_conf: Mapping[str, object] | None = None
     ) -> None:
-        settings = {"emulate": emulate, **(broker_conf or {})}
-        words = [
-            word
-            for key, value in settings.items()
-            for word in ("--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}")
-        ]
-        self._served = ServedProcess(home, words)
+        self._served = ServedProcess(home, setting_words(line, broker_conf))
         home.mkdir(parents=True, exist_ok=True)
         self.home, self.store = home, self._served.store
         self.side = "ours"
-        self.emulates = "4.9" if emulate == "4.9" else "5.5"
+        self.emulates = line
 
     @property
     def ports(self) -> dict[int, int]:
@@ -46,8 +40,7 @@ class LocalServer(Server):
         """SIGTERM; its exit code must be 0."""
         self._served.__exit__(None, None, None)
 
+    close = stop
+
     def kill(self) -> None:
         self._served.process.kill()
-
-    def close(self) -> None:
-        self.stop()

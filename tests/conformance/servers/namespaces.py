@@ -15,7 +15,6 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 HOLDER = Path(__file__).with_name("namespace_holder.py")
@@ -130,9 +129,7 @@ class Namespace:
     def __enter__(self) -> "Namespace":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

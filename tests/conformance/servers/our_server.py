@@ -16,34 +16,40 @@ READY_TIMEOUT_S = 15.0
 class OurServer(Server):
     """PocketMQ's name server and broker on the official ports.
 
-    broker_conf holds broker.conf keys (given as --set), options further words of `pocketmq serve`.
+    It emulates `line`; broker_conf holds broker.conf keys (given as --set), options further words of `pocketmq serve`.
     """
 
     def __init__(
         self,
         home: Path,
         *,
-        emulate: str = "5",
+        line: str = "5.5",
         namespace: Namespace | None = None,
         broker_conf: Mapping[str, object] | None = None,
         options: Sequence[str] = (),
     ) -> None:
         super().__init__(home, namespace)
         self.side = "ours"
-        self.emulates = "4.9" if emulate == "4.9" else "5.5"
-        self.broker_conf = {"emulate": emulate, **(broker_conf or {})}
+        self.emulates = line
+        self._settings = setting_words(line, broker_conf)
         self.options = tuple(options)
         self.process: Running | None = None
         self._starts = 0
         self._stopped = True
 
     def start(self) -> None:
-        settings = [
-            word for key, value in self.broker_conf.items() for word in ("--set", f"{key}={_text(value)}")
-        ]
         ports = ["--port", str(BROKER_PORT), "--namesrv-port", str(NAME_SERVER_PORT)]
         self._starts += 1  # a log file per start: lines of an earlier run must not count for this one
-        words = ["-m", "pocketmq.cli", "serve", "--store", str(self.store), *ports, *settings, *self.options]
+        words = [
+            "-m",
+            "pocketmq.cli",
+            "serve",
+            "--store",
+            str(self.store),
+            *ports,
+            *self._settings,
+            *self.options,
+        ]
         log = self.home / "run" / f"pocketmq-{self._starts}.out"
         self.process = Running(
             self.namespace, [sys.executable, *words], log, name="pocketmq serve", separate_errors=True
@@ -75,5 +81,10 @@ class OurServer(Server):
             self.process.kill()
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+def setting_words(line: str, broker_conf: Mapping[str, object] | None) -> list[str]:
+    """Those of `pocketmq serve` for a server of that line."""
+    settings = {"emulate": "4.9" if line == "4.9" else "5", **(broker_conf or {})}
+    texts = (
+        f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in settings.items()
+    )
+    return [word for text in texts for word in ("--set", text)]

@@ -3,19 +3,21 @@
 Output goes to a file, not a pipe: a program never blocks because no one reads, and the file remains after a failure.
 """
 
+import base64
 import contextlib
 import os
 import re
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from conformance.servers.namespaces import Namespace, clean_environment
 
 POLL_S = 0.03
+COMMAND_TIMEOUT_S = 60.0
 
 
 class ProgramFailed(AssertionError):
@@ -79,6 +81,10 @@ class Running:
                 raise self.failed(f"did not say {pattern!r} within {timeout:g} s ({len(matches)}/{count})")
             time.sleep(POLL_S)
 
+    def say_words(self, *words: str) -> None:
+        """Write a line of words that may have blanks: each in Base64."""
+        self.say(" ".join(base64.b64encode(word.encode()).decode() for word in words))
+
     def say(self, line: str) -> None:
         """Write one line to the program's standard input."""
         assert self.process.stdin is not None
@@ -136,7 +142,31 @@ class Running:
     def __enter__(self) -> "Running":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+class CommandShell:
+    """A program that runs one command after the other: after what a command printed it prints a mark."""
+
+    def __init__(self, start: Callable[[str], Running]) -> None:
+        """`start` starts it with that mark as an argument; it prints the mark first."""
+        self._mark = f"--- {uuid.uuid4().hex} ---"
+        self._done = 1
+        self._running = start(self._mark)
+        self._running.wait_for(re.escape(self._mark))
+
+    @property
+    def alive(self) -> bool:
+        return self._running.alive
+
+    def __call__(self, *words: str) -> str:
+        """What the command printed. Raises ProgramFailed when the command ends the program or the time is up."""
+        before = len(self._running.output)
+        self._running.say_words(*words)
+        self._done += 1
+        self._running.wait_for(f"^{re.escape(self._mark)}$", COMMAND_TIMEOUT_S, count=self._done)
+        return self._running.output[before:].replace(self._mark, "").strip("\n")
+
+    def close(self) -> None:
+        self._running.stop()

@@ -9,7 +9,7 @@ import json
 import struct
 import time
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
+from typing import Self
 
 from conformance.servers import remoting
 from conformance.servers.remoting import Reply
@@ -105,12 +105,10 @@ class RawClient:
         self.connection = server.connect(port, timeout=30)
         self._version = CLIENT_VERSION[server.emulates]
 
-    def __enter__(self) -> "RawClient":
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.connection.close()
 
     def call(self, code: int, body: bytes = b"", **fields: object) -> Reply:

@@ -1,36 +1,27 @@
-"""A few lines of the remoting protocol, for requests of the tests themselves: JSON headers, blocking sockets.
+"""A few lines of the remoting protocol, for requests of the tests themselves: blocking sockets.
 
 Not PocketMQ's codec, on purpose: a mistake there must not hide behind the same mistake here.
 
-    int32 length | int32 header length (high byte 0 = JSON) | header JSON | body
+    int32 length | int8 form (0 JSON, 1 binary), int24 header length | header | body
+    binary header: int16 code | int8 language | int16 version | int32 opaque | int32 flag
+                   | int32 + remark | int32 size of fields | (int16 + key, int32 + value)*
 """
 
 import itertools
 import json
 import socket
 import struct
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
-WORDS = struct.Struct(">iI")
+from raw_peer import WORDS, request, texts
+from raw_peer import Reply as Reply
+
+JSON, BINARY = 0, 1
+RESPONSE_FLAG = 1
+BINARY_HEAD = struct.Struct(">hBhii")
 _opaques = itertools.count(1)
-
-
-@dataclass(frozen=True)
-class Reply:
-    """Response code, remark, header fields (all strings) and body of one answer."""
-
-    code: int
-    remark: str
-    fields: dict[str, str] = field(default_factory=dict)
-    body: bytes = b""
-
-    def json(self) -> object:
-        return json.loads(self.body)
-
-
-def encode(header: dict[str, object], body: bytes = b"") -> bytes:
-    text = json.dumps(header).encode()
-    return WORDS.pack(4 + len(text) + len(body), len(text)) + text + body
 
 
 def read_exactly(connection: socket.socket, size: int) -> bytes:
@@ -43,40 +34,79 @@ def read_exactly(connection: socket.socket, size: int) -> bytes:
     return bytes(parts)
 
 
-def read_frame(connection: socket.socket) -> tuple[dict[str, object], bytes]:
+def read_whole(connection: socket.socket) -> bytes:
+    """The bytes of the next frame."""
+    length = read_exactly(connection, 4)
+    return length + read_exactly(connection, int.from_bytes(length, "big"))
+
+
+def read_frame(connection: socket.socket) -> tuple[dict[str, Any], bytes]:
     """(header, body) of the next frame; JSON headers only."""
-    length, word = WORDS.unpack(read_exactly(connection, WORDS.size))
-    rest = read_exactly(connection, length - 4)
-    size = word & 0xFFFFFF
-    return json.loads(rest[:size]), rest[size:]
+    frame = read_whole(connection)
+    end = WORDS.size + (WORDS.unpack_from(frame)[1] & 0xFFFFFF)
+    return json.loads(frame[WORDS.size : end]), frame[end:]
 
 
 def call(
     connection: socket.socket,
     code: int,
-    fields: dict[str, object] | None = None,
+    fields: Mapping[str, object] | None = None,
     body: bytes = b"",
     version: int = 0,
 ) -> Reply:
     """One request and its answer; other frames (server pushes) are skipped."""
     opaque = next(_opaques)
-    texts = {name: _text(value) for name, value in (fields or {}).items()}
-    header: dict[str, object] = {"code": code, "flag": 0, "language": "JAVA", "opaque": opaque}
-    header |= {"version": version, "serializeTypeCurrentRPC": "JSON", "extFields": texts}
-    connection.sendall(encode(header, body))
+    connection.sendall(
+        request(code, texts(fields), body, opaque=opaque, version=version, serializeTypeCurrentRPC="JSON")
+    )
     while True:
         answer, answer_body = read_frame(connection)
-        flag = answer["flag"]
-        assert isinstance(flag, int)
-        if answer["opaque"] == opaque and flag & 1:
-            break
-    answered = answer["code"]
-    extra = answer.get("extFields") or {}
-    assert isinstance(answered, int)
-    assert isinstance(extra, dict)
-    return Reply(answered, str(answer.get("remark") or ""), extra, answer_body)
+        if answer["opaque"] == opaque and answer["flag"] & RESPONSE_FLAG:
+            return Reply.of(answer, answer_body)
 
 
-def _text(value: object) -> str:
-    """Header values as Java writes them."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+@dataclass(frozen=True)
+class Header:
+    """The header of a frame of either form, without the values of its fields."""
+
+    form: int
+    code: int
+    opaque: int
+    is_response: bool
+    fields: tuple[str, ...]
+
+
+def read_header(frame: bytes) -> Header:
+    (word,) = struct.unpack_from(">I", frame, 4)
+    text = frame[8 : 8 + (word & 0xFFFFFF)]
+    if word >> 24 == JSON:
+        values = json.loads(text)
+        names = tuple(sorted(values.get("extFields") or {}))
+        return Header(JSON, values["code"], values["opaque"], bool(values["flag"] & RESPONSE_FLAG), names)
+    code, _, _, opaque, flag = BINARY_HEAD.unpack_from(text)
+    return Header(BINARY, code, opaque, bool(flag & RESPONSE_FLAG), _field_names(text))
+
+
+def _field_names(text: bytes) -> tuple[str, ...]:
+    at = BINARY_HEAD.size
+    (remark_size,) = struct.unpack_from(">i", text, at)
+    at += 4 + remark_size
+    (fields_size,) = struct.unpack_from(">i", text, at)
+    at += 4
+    end, names = at + fields_size, []
+    while at < end:
+        (key_size,) = struct.unpack_from(">h", text, at)
+        names.append(text[at + 2 : at + 2 + key_size].decode())
+        (value_size,) = struct.unpack_from(">i", text, at + 2 + key_size)
+        at += 2 + key_size + 4 + value_size
+    return tuple(sorted(names))
+
+
+def binary_request(code: int, opaque: int, fields: Mapping[str, object], body: bytes = b"") -> bytes:
+    """A frame with a binary header from a Java client of version 4.9.7."""
+    block = b""
+    for key, text in texts(fields).items():
+        block += struct.pack(">h", len(key)) + key.encode()
+        block += struct.pack(">i", len(text.encode())) + text.encode()
+    header = BINARY_HEAD.pack(code, 0, 407, opaque, 0) + struct.pack(">ii", 0, len(block)) + block
+    return WORDS.pack(4 + len(header) + len(body), BINARY << 24 | len(header)) + header + body

@@ -1,6 +1,6 @@
-"""The harness itself: networks that do not meet, and programs that end with theirs.
+"""The harness itself: programs end with their network, and a failure shows what they printed.
 
-That each side starts and serves official programs is what `examples/` and `admin/` show.
+That networks do not meet is what `access/test_mqadmin_access.py` shows, whose two servers have the same ports at once.
 """
 
 from pathlib import Path
@@ -9,13 +9,6 @@ import pytest
 
 from conformance.servers.namespaces import Namespace
 from conformance.servers.processes import ProgramFailed, Running
-from conformance.servers.server import ServerOf
-
-
-def test_sides_share_ports_but_no_network(official: ServerOf) -> None:
-    old, new = official("4.9"), official("5.5")
-    assert b"4_9" in old.call(28).body
-    assert b"5_5" in new.call(28).body
 
 
 def test_programs_die_with_their_namespace(peers: None, tmp_path: Path) -> None:
@@ -33,12 +26,3 @@ def test_output_of_a_failed_program_is_shown(peers: None, tmp_path: Path) -> Non
         pytest.raises(ProgramFailed, match="the reason"),
     ):
         failing.wait_for("ready")
-
-
-def test_namespace_reaches_itself_and_nothing_else(peers: None) -> None:
-    with Namespace() as here, Namespace() as there, here.listen(9876) as listening, there.listen(9876):
-        near = here.connect(9876)
-        accepted, _ = listening.accept()
-        with near, accepted:
-            near.sendall(b"x")
-            assert accepted.recv(1) == b"x"

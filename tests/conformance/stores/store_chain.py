@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance import JAVA
+from conformance.conftest import make_server
 from conformance.official.programs import Programs, compile_java
-from conformance.official.servers import OfficialServer
 from conformance.servers.namespaces import Namespace
-from conformance.servers.our_server import OurServer
 from conformance.servers.processes import Running
 from conformance.servers.raw_client import RawClient, wait_until
-from conformance.servers.server import NAMESRV_ADDR, Server
+from conformance.servers.server import NAMESRV_ADDR
 from conformance.stores.store_snapshot import (
     GET_ALL_CONSUMER_OFFSETS,
     GET_ALL_DELAY_OFFSETS,
@@ -30,7 +29,6 @@ LATER_LEVEL, RETRY_LEVEL, LONGEST_LEVEL = 2, 3, 4
 GROUP = "Readers"
 TOPICS = ("Plain", "Keyed", "Batch", f"%RETRY%{GROUP}")
 SAVED_SECONDS = 30.0
-JAVA_SOURCE = JAVA / "StoreTraffic.java"
 
 # Small files, so that each step fills one or two of every kind. The same for every server of a store.
 STORE_CONF: dict[str, object] = {
@@ -87,8 +85,7 @@ class Chain:
         with Namespace() as namespace:
             programs = Programs(namespace, self._home / "programs", NAMESRV_ADDR)
             try:
-                source = JAVA_SOURCE.read_text(encoding="utf-8")
-                java = programs.start_java(compile_java(self._client, source))
+                java = programs.start_java(compile_java(self._client, JAVA / "StoreTraffic.java"))
                 for number, turn in enumerate(self.turns):
                     self._take_turn(number, turn, java, namespace)
             finally:
@@ -96,7 +93,7 @@ class Chain:
 
     def _take_turn(self, number: int, turn: Turn, java: Running, namespace: Namespace) -> None:
         step = Step(turn)
-        server = make_server(turn.side, self._home / "server", namespace)
+        server = make_server(turn.side, self._home / "server", namespace=namespace, broker_conf=STORE_CONF)
         try:
             server.start()
             with RawClient(server) as client:
@@ -143,14 +140,6 @@ class Chain:
                 raise java.failed(line)
             if words[0] in ("SENT", "GOT"):
                 (step.sent if words[0] == "SENT" else step.got).append(words[1:])
-
-
-def make_server(side: str, home: Path, namespace: Namespace) -> Server:
-    if side.startswith("ours"):
-        return OurServer(
-            home, emulate=side.removeprefix("ours-"), namespace=namespace, broker_conf=STORE_CONF
-        )
-    return OfficialServer(side.removeprefix("official-"), home, namespace=namespace, broker_conf=STORE_CONF)
 
 
 def later_count(client: RawClient) -> int:

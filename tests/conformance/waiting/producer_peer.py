@@ -7,25 +7,14 @@ as in `remoting.py`; requests as in `raw_client.py`.
 import json
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import TracebackType
 
 from conformance.servers import remoting
+from conformance.servers.raw_client import CLIENT_VERSION
 from conformance.servers.server import Server
+from raw_peer import frame
 
 HEART_BEAT, CHECK_TRANSACTION_STATE, PUSH_REPLY = 34, 39, 326
-VERSION = {"4.9": 409, "5.5": 513}
 READ_TIMEOUT_S = 60.0
-
-
-@dataclass(frozen=True)
-class Pushed:
-    """A request of the broker."""
-
-    code: int
-    opaque: int
-    fields: dict[str, str]
-    body: bytes
 
 
 class ProducerPeer:
@@ -33,7 +22,7 @@ class ProducerPeer:
 
     def __init__(self, server: Server, group: str, client_id: str, *consumers: Mapping[str, object]) -> None:
         self._connection = server.connect(timeout=READ_TIMEOUT_S)
-        self._version = VERSION[server.emulates]
+        self._version = CLIENT_VERSION[server.emulates]
         body = {
             "clientID": client_id,
             "producerDataSet": [{"groupName": group}],
@@ -45,21 +34,15 @@ class ProducerPeer:
     def __enter__(self) -> "ProducerPeer":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._connection.close()
 
-    def next(self, code: int) -> Pushed:
-        """The next request with that code; others are skipped."""
+    def next(self, code: int) -> remoting.Reply:
+        """The next request with that code, as if it were a reply; others are skipped."""
         while True:
             header, body = remoting.read_frame(self._connection)
-            if header["code"] != code:
-                continue
-            fields, opaque = header.get("extFields"), header["opaque"]
-            assert isinstance(fields, dict)
-            assert isinstance(opaque, int)
-            return Pushed(code, opaque, fields, body)
+            if header["code"] == code:
+                return remoting.Reply.of(header, body)
 
     def keep_answering(self, bodies: Mapping[int, bytes]) -> None:
         """From a thread of its own: each request with its body, until the connection is closed."""
@@ -70,15 +53,12 @@ class ProducerPeer:
                     header, _ = remoting.read_frame(self._connection)
                 except OSError:
                     return
-                code, opaque = header["code"], header["opaque"]
-                assert isinstance(code, int)
-                assert isinstance(opaque, int)
-                if header["flag"] == 0 and code in bodies:
-                    self.answer(Pushed(code, opaque, {}, b""), 0, bodies[code])
+                if header["flag"] == 0 and header["code"] in bodies:
+                    self.answer(header["opaque"], 0, bodies[header["code"]])
 
         threading.Thread(target=serve, daemon=True).start()
 
-    def answer(self, pushed: Pushed, code: int, body: bytes = b"") -> None:
-        header: dict[str, object] = {"code": code, "flag": 1, "language": "JAVA", "opaque": pushed.opaque}
+    def answer(self, opaque: int, code: int, body: bytes = b"") -> None:
+        header = {"code": code, "flag": 1, "language": "JAVA", "opaque": opaque}
         header |= {"version": self._version, "serializeTypeCurrentRPC": "JSON"}
-        self._connection.sendall(remoting.encode(header, body))
+        self._connection.sendall(frame(json.dumps(header).encode(), body))

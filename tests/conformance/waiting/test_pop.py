@@ -10,6 +10,7 @@ import pytest
 from conformance import JAVA
 from conformance.daily import DAILY, JAVA_PROGRAMS
 from conformance.official.programs import compile_java
+from conformance.on_demand import ON_DEMAND
 from conformance.requests.assignments import joined
 from conformance.servers.raw_client import RawClient, wait_until
 from conformance.servers.remoting import Reply
@@ -36,7 +37,7 @@ from conformance.waiting.pop_client import (
 UNKNOWN_REMARK = "not set any response code"
 
 
-@pytest.fixture(params=(pytest.param("ours", marks=DAILY), "official-5.5"))
+@pytest.fixture(params=(pytest.param("ours", marks=DAILY), pytest.param("official-5.5", marks=ON_DEMAND)))
 def server(request: pytest.FixtureRequest, session_server: ServerOf) -> Server:
     return session_server(request.param)
 
@@ -289,9 +290,11 @@ def test_queues_are_assigned(client: RawClient, group: str, topic: str) -> None:
 # -- the 4.9 line
 
 
-@pytest.mark.parametrize("side", [pytest.param("ours", marks=DAILY), "official-4.9"])
+@pytest.mark.parametrize(
+    "side", [pytest.param("ours-4.9", marks=DAILY), pytest.param("official-4.9", marks=ON_DEMAND)]
+)
 def test_4_9_refuses_pop(fresh_server: StartServer, side: str) -> None:
-    server = fresh_server(side, **({"emulate": "4.9"} if side == "ours" else {}))
+    server = fresh_server(side)
     for code in (POP, ACK, BATCH_ACK, CHANGE_INVISIBLE, NOTIFICATION, POLLING_INFO, PEEK, 400, 401, 402):
         reply = server.call(code)
         assert (reply.code, reply.remark) == (3, f" request type {code} not supported")
@@ -309,7 +312,7 @@ def test_a_java_consumer_pops(server: Server, client: RawClient, names: Names) -
     assert client.call(SET_MODE, json.dumps(mode).encode()).code == 0
     for number in range(20):
         client.send(topic, number % 2, f"m{number}".encode(), {"TAGS": "A"})
-    program = compile_java("5.5", (JAVA / "PopMember.java").read_text())
+    program = compile_java("5.5", JAVA / "PopMember.java")
     member = server.programs.start_java(program, topic, group, "A || B")
     member.wait_for(r"SEEN \S+ m\d+ 0", timeout=60, count=20)
     client.send(topic, 0, b"again", {"TAGS": "B"})
@@ -321,22 +324,3 @@ def test_a_java_consumer_pops(server: Server, client: RawClient, names: Names) -
     )
     member.say("")
     member.wait_for("LEFT")
-
-
-@pytest.mark.parametrize("side", ["ours", "official-5.5"])
-def test_the_pop_examples_consume(fresh_server: StartServer, side: str) -> None:
-    server = fresh_server(side, broker_conf={"enableLmq": True, "enableMultiDispatch": True})
-    server.programs.run_example("5.5", "quickstart.Producer", timeout=120)
-    consumer = server.programs.start_example("5.5", "simple.PopConsumer")
-    consumer.wait_for("Receive New Messages", timeout=60, count=5)
-    consumer.stop()
-    with RawClient(server) as client:
-        client.update_topic("TopicLMQParent", 2)
-        light = server.programs.start_example("5.5", "lmq.LMQPushPopConsumer")
-        light.wait_for("Consumer Started", timeout=60)
-        for number in range(3):
-            client.send("TopicLMQParent", number % 2, b"light", {"INNER_MULTI_DISPATCH": "%LMQ%456"})
-        light.wait_for("Receive New Messages", timeout=60, count=3)
-        light.stop()
-        first = pop(client, "others", "%LMQ%456")
-        assert first.fields["msgOffsetInfo"] == "0 0 0,1,2"

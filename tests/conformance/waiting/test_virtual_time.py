@@ -3,13 +3,12 @@
 The server is embedded in this process, so that a test can move its clock; the clients keep the clock of this machine.
 """
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-from conformance.official.beside import START_S, BesideClient, BesideClients
+from conformance.official.beside import START_S, StartBeside
 from stopwatch import Stopwatch
 from waiting import wait_until
 
@@ -19,21 +18,10 @@ RETRY_SECONDS = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 
 LEVEL_SECONDS = (1, 5, *RETRY_SECONDS)
 
 
-Start = Callable[..., BesideClient]
-
-
-@pytest.fixture(params=["4.9", "5.5"])
-def version(request: pytest.FixtureRequest, peers: None) -> str:
-    chosen: str = request.param
-    return chosen
-
-
 @pytest.fixture
-def start(tmp_path: Path, version: str) -> Iterator[Start]:
-    """start(mq, what, topic, group): a Java client of the test's version."""
-    clients = BesideClients(tmp_path)
-    yield lambda mq, *words: clients.java(version, "LaterClient", mq.namesrv_addr, *words)
-    clients.close()
+def start(java: StartBeside) -> StartBeside:
+    """start(mq, what, topic, group)."""
+    return lambda mq, *words: java("LaterClient", mq.namesrv_addr, *words)
 
 
 @pytest.fixture
@@ -42,7 +30,7 @@ def mq() -> Iterator[RocketMQ]:
         yield RocketMQ(server)
 
 
-def test_sixteen_retries_and_a_dead_letter(mq: RocketMQ, start: Start) -> None:
+def test_sixteen_retries_and_a_dead_letter(mq: RocketMQ, start: StartBeside) -> None:
     topic, group, began = mq.topic("orders", queues=1), mq.group("billing"), mq.clock.now_ms()
     consumer = start(mq, "fail", topic, group)
     consumer.wait_for("^READY")
@@ -60,7 +48,7 @@ def test_sixteen_retries_and_a_dead_letter(mq: RocketMQ, start: Start) -> None:
     assert watch.seconds < MOVES_S
 
 
-def test_eighteen_delay_levels(mq: RocketMQ, start: Start) -> None:
+def test_eighteen_delay_levels(mq: RocketMQ, start: StartBeside) -> None:
     topic, group, began = mq.topic("orders"), mq.group("billing"), mq.clock.now_ms()
     consumer = start(mq, "consume", topic, group)
     producer = start(mq, "levels", topic, "shop")
@@ -75,7 +63,7 @@ def test_eighteen_delay_levels(mq: RocketMQ, start: Start) -> None:
     assert watch.seconds < MOVES_S
 
 
-def test_a_message_waits_two_hours(mq: RocketMQ, start: Start, version: str) -> None:
+def test_a_message_waits_two_hours(mq: RocketMQ, start: StartBeside, version: str) -> None:
     if version == "4.9":
         pytest.skip("4.9 has no timed messages")
     topic, group = mq.topic("reminders"), mq.group("billing")
@@ -88,7 +76,7 @@ def test_a_message_waits_two_hours(mq: RocketMQ, start: Start, version: str) -> 
     assert sorted(consumer.wait_for(r"^GOT 0 \d+ (.*)$", 2)) == ["delay", "time"]
 
 
-def test_transaction_checks(mq: RocketMQ, start: Start) -> None:
+def test_transaction_checks(mq: RocketMQ, start: StartBeside) -> None:
     topic = mq.topic("orders")
     producer = start(mq, "transaction", topic, "payers")
     producer.wait_for("^READY")
@@ -103,7 +91,7 @@ def test_transaction_checks(mq: RocketMQ, start: Start) -> None:
     assert len(producer.said("^ASKED")) == 3
 
 
-def test_the_two_acts_of_the_puzzle(start: Start) -> None:
+def test_the_two_acts_of_the_puzzle(start: StartBeside) -> None:
     """A new group with CONSUME_FROM_LAST_OFFSET reads history, until retention has deleted the first log file."""
     with EmbeddedServer(virtual_time=True, mappedFileSizeCommitLog=1 << 16) as server:
         mq = RocketMQ(server)
@@ -124,7 +112,7 @@ def test_the_two_acts_of_the_puzzle(start: Start) -> None:
         assert first.wait_for(r"^GOT 0 (\d+)", 151)[-1] == "150"
 
 
-def test_a_jump_of_days_does_not_expire_a_client(mq: RocketMQ, start: Start) -> None:
+def test_a_jump_of_days_does_not_expire_a_client(mq: RocketMQ, start: StartBeside) -> None:
     topic, group = mq.topic("orders", queues=1), mq.group("billing")
     consumer = start(mq, "consume", topic, group)
     consumer.wait_for("^READY")

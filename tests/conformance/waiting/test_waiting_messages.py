@@ -3,12 +3,10 @@
 import base64
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
-from conformance.conftest import SIDES, open_server
-from conformance.daily import DAILY
+from conformance.conftest import server_of_a_file
 from conformance.examples.stored import stored
 from conformance.servers.raw_client import RawClient, send_fields, wait_until
 from conformance.servers.remoting import Reply
@@ -29,17 +27,7 @@ from conformance.waiting.waiting_messages import (
 )
 
 SEND_REPLY, RECALL = 324, 370
-WORLDS = (*SIDES[1:], *(pytest.param(ours, marks=DAILY) for ours in ("ours", "ours-as-4.9")))
-
-
-@pytest.fixture(scope="module", params=WORLDS)
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    options = {"emulate": "4.9"} if request.param == "ours-as-4.9" else {}
-    side = "ours" if options else request.param
-    with open_server(
-        request, side, tmp_path_factory.mktemp(request.param), broker_conf=CONF, **options
-    ) as server:
-        yield server
+server = server_of_a_file(CONF)
 
 
 @pytest.fixture
@@ -197,7 +185,7 @@ def test_reply_reaches_its_asker_and_is_stored(server: Server, client: RawClient
             for code in (0, 1):
                 pushed = asker.next(PUSH_REPLY)
                 taken.append(pushed.body)
-                asker.answer(pushed, code)
+                asker.answer(pushed.opaque, code)
 
         thread = threading.Thread(target=take)
         thread.start()

@@ -1,4 +1,4 @@
-// The official Node client; the words and the lines of every language's program are listed in `other_clients.py`.
+// The official Node client; the words and the lines of every language's program are listed in `clients.py`.
 //
 //     node talk.js ENDPOINT plain|tls USER PASSWORD PREFIX STEP...
 const { Producer, SimpleConsumer, PushConsumer, ConsumeResult } = require('rocketmq-client-nodejs');

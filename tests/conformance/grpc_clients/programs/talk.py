@@ -1,4 +1,4 @@
-"""The official Python client; the words and the lines of every language's program are listed in `other_clients.py`.
+"""The official Python client; the words and the lines of every language's program are listed in `clients.py`.
 
     python talk.py ENDPOINT plain|tls USER PASSWORD PREFIX STEP...
 

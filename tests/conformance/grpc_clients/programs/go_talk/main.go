@@ -1,4 +1,4 @@
-// The official Go client; the words and the lines of every language's program are listed in `other_clients.py`.
+// The official Go client; the words and the lines of every language's program are listed in `clients.py`.
 //
 //	go_talk ENDPOINT plain|tls USER PASSWORD PREFIX STEP...
 package main

@@ -1,4 +1,4 @@
-// The official Rust client; the words and the lines of every language's program are listed in `other_clients.py`.
+// The official Rust client; the words and the lines of every language's program are listed in `clients.py`.
 //
 //     grpctalk ENDPOINT plain USER PASSWORD PREFIX STEP...
 //

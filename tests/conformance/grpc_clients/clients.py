@@ -1,4 +1,4 @@
-"""The official gRPC clients that are not Java: each has a program that takes the same words and prints the same lines.
+"""The official gRPC clients of five languages: each has a program that takes the same words and prints the same lines.
 
     PROGRAM ENDPOINT plain|tls USER PASSWORD PREFIX STEP...
 
@@ -14,6 +14,7 @@ refused: `SEND refused ...`. After the last one comes DONE.
     check         one is left open: the broker asks, the client commits          CHECK forgotten
     delay         one that is due in five seconds                                DELAY d late
     recall        two that are due in six; the first is recalled by its handle   RECALL same kept
+    filters       ten for two push consumers: the first by tags, the other by SQL       FILTERS m1 ... m9 (Java alone)
     dead          every delivery of one fails, in a push consumer                TRIED bad attempt tag keys a
     deadfifo      the same in order                                              the same
     member        a push consumer of what others send                            GOT body attempt tag keys a
@@ -24,6 +25,7 @@ programs built, at their first use; a client that cannot be had is skipped.
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,9 @@ from conformance.clients.foreign import (
     rust_program,
 )
 from conformance.grpc_clients.consumer_side import ENDPOINT, make_group, make_topic
-from conformance.official.jars import PeersUnavailable
+from conformance.official.jars import PeersUnavailable, cache
+from conformance.official.local_proxy import LIBRARIES, library
+from conformance.official.programs import compiled
 from conformance.on_demand import ON_DEMAND
 from conformance.servers.namespaces import clean_environment
 from conformance.servers.processes import Running
@@ -55,13 +59,16 @@ SAID = {
     "check": ["forgotten"],
     "delay": ["d", "late"],
     "recall": ["same", "kept"],
+    "filters": ["m1", "m2", "m4", "m5", "m7", "m8", "m6", "m7", "m8", "m9"],
 }
 """What the steps print."""
 
 LACKS: Mapping[str, frozenset[str]] = {
+    "java-5.0.7": frozenset({"recall"}),
     "rust": frozenset({"push", "order", "recall", "dead", "deadfifo", "tls"}),
 }
-"""Rust 5.0.0 has no push consumer and no RecallMessage; its TLS configuration is commented out in its source."""
+"""Java 5.0.7 and Rust 5.0.0 have no RecallMessage. Rust has no push consumer; its TLS configuration is commented out in
+its source."""
 
 DIFFERS: Mapping[str, Mapping[str, list[str]]] = {
     "node": {"order": ["f0", "f1", "f2", "f3", "f4", "f5"]},
@@ -79,11 +86,18 @@ TOPICS = {
     "Bad": "NORMAL",
     "BadFifo": "FIFO",
 }
-GROUPS = ("simple", "push", "trans", "delay", "bad", "member")
+GROUPS = ("simple", "push", "trans", "delay", "bad", "member", "bytag", "bysql")
 ORDERLY = ("fifo", "order", "badfifo")
 
 Client = tuple[list[str], dict[str, str]]
 """Command and environment."""
+
+
+def java_client(version: str) -> Client:
+    home, class_path = cache() / LIBRARIES[version], library(LIBRARIES[version])
+    classes = compiled(PROGRAMS / "Talk.java", class_path, home)
+    options = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Duser.home={home}")
+    return ["java", *options, "-cp", f"{classes}:{class_path}", "Talk"], {}
 
 
 def python_client() -> Client:
@@ -103,19 +117,22 @@ def rust_client() -> Client:
 
 
 CLIENTS: Mapping[str, Callable[[], Client]] = {
+    **{f"java-{version}": partial(java_client, version) for version in LIBRARIES},
     "python": python_client,
     "node": node_client,
     "go": go_client,
     "rust": rust_client,
 }
 NAMES: list[Any] = [
+    "java-5.0.7",
+    "java-5.2.0",
     "python",
     "node",
     pytest.param("go", marks=ON_DEMAND),
     pytest.param("rust", marks=ON_DEMAND),
 ]
 """For a test of all; the programs of the last two have to be built."""
-PUSHING = NAMES[:3]
+PUSHING = NAMES[:-1]
 """Those with a push consumer, and with TLS."""
 
 

@@ -1,17 +1,16 @@
-"""The official gRPC clients that are not Java, unmodified: every kind of message, both consumers, retries to the end.
+"""The official gRPC clients, unmodified: every kind of message, both consumers, retries to the end.
 
 Python 5.1.2   also in the process of the broker      Go 5.1.4     sends over TLS unless it is said not to
 Node 1.0.8     one topic a client                     Rust 5.0.0   no push consumer, no change of invisible times
+Java 5.0.7, 5.2.0
 """
 
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from conformance.grpc_clients.consumer_side import make_endpoint
-from conformance.grpc_clients.other_clients import (
+from conformance.grpc_clients.clients import (
     NAMES,
     PUSHING,
     able,
@@ -22,10 +21,10 @@ from conformance.grpc_clients.other_clients import (
     start,
     step_lines,
 )
-from conformance.on_demand import ON_DEMAND
+from conformance.grpc_clients.consumer_side import endpoint_fixture
 from conformance.servers.namespaces import clean_environment
 from conformance.servers.raw_client import RawClient, wait_until
-from conformance.servers.server import Server, started_at_first_use
+from conformance.servers.server import Names, Server
 
 SETTINGS = {"transactionTimeOut": 4000, "transactionCheckInterval": 4000, "recallMessageEnable": True}
 """The official broker needs both times above 3 s, or asks about ended transactions too."""
@@ -35,22 +34,11 @@ TRIES = 3
 pytestmark = pytest.mark.timeout(900)
 
 
-@pytest.fixture(scope="module")
-def servers(peers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
-    def make(side: str) -> Server:
-        return make_endpoint(side, tmp_path_factory.mktemp(side), SETTINGS)
-
-    with started_at_first_use(make) as get:
-        yield get
-
-
-@pytest.fixture(params=["ours", pytest.param("official-proxy", marks=ON_DEMAND)])
-def server(request: pytest.FixtureRequest, servers: Callable[[str], Server]) -> Server:
-    return servers(request.param)
+server = endpoint_fixture("module", lambda _: None, SETTINGS)
 
 
 @pytest.fixture
-def prefix(server: Server, names: Callable[[str], str]) -> str:
+def prefix(server: Server, names: Names) -> str:
     prefix = names("talk")
     with RawClient(server) as client:
         make_places(client, prefix)
@@ -60,6 +48,7 @@ def prefix(server: Server, names: Callable[[str], str]) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_client_sends_and_consumes(server: Server, name: str, prefix: str, tmp_path: Path) -> None:
     steps = able(name, "send", "simple", "push", "fifo", "order", "transaction", "check", "delay", "recall")
+    steps += ["filters"] if name.startswith("java") else []
     assert lines(start(server, name, tmp_path, prefix, *steps)) == expected(name, steps)
 
 
