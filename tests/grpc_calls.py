@@ -273,6 +273,13 @@ def send(*sent: messages.Message) -> messages.SendMessageRequest:
     return messages.SendMessageRequest(messages=list(sent))
 
 
+def receive(group: str, topic: str, **fields: Any) -> messages.ReceiveMessageRequest:
+    """From any queue, at most 32 messages."""
+    queue = messages.MessageQueue(topic=messages.Resource(name=topic), id=-1)
+    asked: dict[str, Any] = {"message_queue": queue, "batch_size": 32, **fields}
+    return messages.ReceiveMessageRequest(group=messages.Resource(name=group), **asked)
+
+
 def ack(group: str, topic: str, entries: Iterable[tuple[str, str]]) -> messages.AckMessageRequest:
     """`entries`: ids of messages and their handles."""
     return messages.AckMessageRequest(

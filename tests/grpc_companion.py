@@ -13,6 +13,7 @@ from pocketmq.grpc_endpoint import messages as m
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
+import grpc_calls
 from grpc_calls import ack, change, consumer, give_up, new_message, producer, send
 from grpc_client import ClientCall, GrpcClient
 
@@ -34,9 +35,9 @@ def sent(body: bytes = b"hi", *, tag: str | None = None) -> m.SendMessageRequest
 
 
 def receive(batch: int = 32, *, tags: str = "*") -> m.ReceiveMessageRequest:
-    return m.ReceiveMessageRequest(
-        group=G,
-        message_queue=m.MessageQueue(topic=T, id=-1),
+    return grpc_calls.receive(
+        "billing",
+        "orders",
         filter_expression=m.FilterExpression(type=m.FilterType.TAG, expression=tags),
         batch_size=batch,
         invisible_duration=m.duration_of(30_000),

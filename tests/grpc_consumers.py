@@ -4,10 +4,9 @@ from typing import Any
 
 from pocketmq.broker.broker import Broker
 from pocketmq.grpc_endpoint import messages
-from pocketmq.grpc_endpoint.messages import Resource
 
 from broker_fakes import FakeLoop, store_message
-from grpc_calls import FakeStream, GrpcBroker, ack, change, consumer, give_up
+from grpc_calls import FakeStream, GrpcBroker, ack, change, consumer, give_up, receive
 
 
 class Consumers(GrpcBroker):
@@ -82,7 +81,4 @@ def a_receive(topic: str = "orders", group: str = "g", **fields: Any) -> message
     fields["auto_renew"] = invisible is None
     if invisible is not None:
         fields["invisible_duration"] = messages.Duration(seconds=invisible)
-    fields.setdefault("batch_size", 32)
-    fields.setdefault("long_polling_timeout", messages.Duration(seconds=20))
-    queue = messages.MessageQueue(topic=Resource(name=topic), id=-1, broker=messages.Broker(name="broker-a"))
-    return messages.ReceiveMessageRequest(group=Resource(name=group), message_queue=queue, **fields)
+    return receive(group, topic, **{"long_polling_timeout": messages.Duration(seconds=20), **fields})

@@ -13,11 +13,9 @@ from pocketmq.grpc_endpoint.messages import (
     Duration,
     Encoding,
     EndTransactionRequest,
-    MessageQueue,
     MessageType,
     QueryAssignmentRequest,
     RecallMessageRequest,
-    ReceiveMessageRequest,
     ReceiveMessageResponse,
     Resource,
     Status,
@@ -30,7 +28,7 @@ from pocketmq.grpc_endpoint.messages import (
 )
 
 from conformance.examples.stored import stored
-from conformance.grpc.rows import expression, message, send, topic
+from conformance.grpc.rows import expression, message, receive, send, topic
 from conformance.grpc.talk import Talk, shown
 from conformance.servers.raw_client import RawClient
 from conformance.servers.server import Server
@@ -42,7 +40,7 @@ COMMIT = TransactionResolution.COMMIT
 _, SOURCE_CLIENT, SOURCE_SERVER_CHECK = TransactionSource
 CONF = {"recallMessageEnable": True, "transactionTimeOut": 6000, "transactionCheckInterval": 5000}
 """The official broker needs both times above 3 s, or asks about ended transactions too."""
-S_10, S_30 = Duration(seconds=10), Duration(seconds=30)
+S_10 = Duration(seconds=10)
 Scenario = Callable[["Member"], Awaitable[None]]
 SCENARIOS: dict[str, tuple[Scenario, str, dict[str, object]]] = {}
 """By name: the type of the topic, and settings of the group."""
@@ -93,16 +91,8 @@ class Member:
 
     async def receive(self, name: str | None = None, **fields: Any) -> list[Any]:
         """The messages of one receive; its replies are shown if it has a name."""
-        of: dict[str, Any] = {
-            "filter_expression": expression("*"),
-            "batch_size": 32,
-            "invisible_duration": S_30,
-            "long_polling_timeout": Duration(seconds=5),
-            **fields,
-        }
-        request = ReceiveMessageRequest(
-            group=Resource(name=self.name), message_queue=MessageQueue(topic=topic(self.name), id=-1), **of
-        )
+        of = {"long_polling_timeout": Duration(seconds=5), **fields}
+        request = receive(self.name, self.name, **of)
         replies = await self.talk.replies(request, client_id=ME, timeout="25S")
         if name is not None:
             self.talk.say(name, *map(shown, replies))
@@ -373,12 +363,7 @@ async def receives(member: Member) -> None:
         await member.send("a")
         await member.receive("a batch of none", batch_size=0)
         await member.ack("ack", *await member.receive_all("received", 1))
-        request = ReceiveMessageRequest(
-            group=Resource(name=member.name),
-            message_queue=MessageQueue(topic=topic(member.name), id=-1),
-            batch_size=1,
-            invisible_duration=S_30,
-        )
+        request = receive(member.name, member.name, batch_size=1)
         for version in ("5.2.0", "5.0.2"):
             replies = await member.talk.replies(
                 request, client_id=ME, timeout="3S", x_mq_client_version=version

@@ -19,7 +19,6 @@ from pocketmq.grpc_endpoint.messages import (
     ForwardMessageToDeadLetterQueueRequest,
     HeartbeatRequest,
     Message,
-    MessageQueue,
     MessageType,
     NotifyClientTerminationRequest,
     QueryAssignmentRequest,
@@ -31,6 +30,7 @@ from pocketmq.grpc_endpoint.messages import (
     Timestamp,
 )
 
+import grpc_calls
 from grpc_calls import consumer, new_message, producer
 from grpc_calls import send as send
 
@@ -70,12 +70,8 @@ def expression(text: str, kind: FilterType = FilterType.TAG) -> FilterExpression
 
 
 def receive(name: str = "NormalT", group: str = "g", **of: Any) -> ReceiveMessageRequest:
-    return ReceiveMessageRequest(
-        group=topic(group),
-        message_queue=MessageQueue(topic=topic(name), id=-1),
-        batch_size=32,
-        **{"invisible_duration": Duration(seconds=30), "filter_expression": expression("*"), **of},
-    )
+    of = {"invisible_duration": Duration(seconds=30), "filter_expression": expression("*"), **of}
+    return grpc_calls.receive(group, name, **of)
 
 
 NAMES = ("", "  ", "x" * 128, "a.b", "a b", "TBW102", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC")
