@@ -12,6 +12,7 @@ cost nothing extra. Mirrors the authentication and authorization pipelines of 5.
 
 import logging
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -180,12 +181,12 @@ class Access(Part):
 
     def __init__(self, state: BrokerState) -> None:
         super().__init__(state)
-        config, tables = state.config, state.tables
-        self.users = UserTable(state.folder, state.clock.now_ms, lambda: tables.save_soon(self.users))
-        self.acls = AclTable(
-            state.folder, state.clock.now_ms, self.users, lambda: tables.save_soon(self.acls)
-        )
+        config = state.config
+        self.users = UserTable(state.folder, state.clock.now_ms)
+        self.acls = AclTable(state.folder, state.clock.now_ms, self.users)
         self.own_tables = (self.users, self.acls)
+        for table in self.own_tables:
+            table.on_change = partial(state.tables.save_soon, table)
         self.plain_acl: PlainAcl | None = None
         """`None` without aclEnable."""
         if config.acl_enable:

@@ -19,7 +19,7 @@ from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
 from pocketmq.store.files.json_file import JsonFile
 
-from ..tables.json_table import JsonTable, NowMs, OnChange
+from ..tables.json_table import JsonTable, NowMs
 
 CUSTOM, DEFAULT = "Custom", "Default"
 SUPER, NORMAL = "Super", "Normal"
@@ -46,8 +46,8 @@ class UserTable(JsonTable):
     state_fields = ("_users",)
     body_type = _Users
 
-    def __init__(self, folder: Path, now_ms: NowMs, on_change: OnChange = lambda: None) -> None:
-        super().__init__(folder / layout.USERS, now_ms, on_change)
+    def __init__(self, folder: Path, now_ms: NowMs) -> None:
+        super().__init__(folder / layout.USERS, now_ms)
         self.file = JsonFile(self.file.path, mode=0o600)
         self._users: dict[str, UserInfo] = {}
 
@@ -107,10 +107,8 @@ class AclTable(JsonTable):
     state_fields = ("_acls",)
     body_type = _Acls
 
-    def __init__(
-        self, folder: Path, now_ms: NowMs, users: UserTable, on_change: OnChange = lambda: None
-    ) -> None:
-        super().__init__(folder / layout.ACLS, now_ms, on_change)
+    def __init__(self, folder: Path, now_ms: NowMs, users: UserTable) -> None:
+        super().__init__(folder / layout.ACLS, now_ms)
         self.file = JsonFile(self.file.path, mode=0o600)
         self._users = users
         self._acls: dict[str, AclInfo] = {}

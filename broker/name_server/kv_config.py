@@ -43,7 +43,8 @@ class KvConfig(JsonTable):
 
     def __init__(self, path: str, files: TableSaver) -> None:
         self._has_file = bool(path)
-        super().__init__(Path(path or "kvConfig.json"), lambda: 0, self._save)
+        super().__init__(Path(path or "kvConfig.json"), lambda: 0)
+        self.on_change = self._save
         self._files = files
         self._namespaces: dict[str, dict[str, str]] = {}
         self._characters = 0

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -94,8 +95,10 @@ class BrokerState:
         folder = config.store.root / layout.CONFIG
         self.folder = folder
         self._on_topics_changed = on_topics_changed
-        self.topics = TopicTable(folder, clock.now_ms, config, self._topics_changed)
-        self.groups = GroupTable(folder, clock.now_ms, config, lambda: self.tables.save_soon(self.groups))
+        self.topics = TopicTable(folder, clock.now_ms, config)
+        self.topics.on_change = self._topics_changed
+        self.groups = GroupTable(folder, clock.now_ms, config)
+        self.groups.on_change = partial(self.tables.save_soon, self.groups)
         self.offsets = (LmqOffsetTable if config.store.enable_lmq else OffsetTable)(folder, clock.now_ms)
         self.delays = DelayTable(folder, clock.now_ms, config.store.message_delay_level)
         self.store = MessageStore(

@@ -19,7 +19,7 @@ from pocketmq.store import layout
 
 from ..config.broker_config import BrokerConfig
 from .attributes import GROUP_ATTRIBUTES
-from .json_table import ConfigTable, NowMs, OnChange, TextOf
+from .json_table import ConfigTable, NowMs, TextOf
 from .table_text import file_pieces
 
 BUILT_IN_GROUPS: Final = (
@@ -43,10 +43,8 @@ class GroupTable(ConfigTable[SubscriptionGroupConfig]):
     known_attributes = GROUP_ATTRIBUTES
     body_type = SubscriptionGroupWrapper
 
-    def __init__(
-        self, folder: Path, now_ms: NowMs, config: BrokerConfig, on_change: OnChange = lambda: None
-    ) -> None:
-        super().__init__(folder / layout.GROUPS, now_ms, config, on_change)
+    def __init__(self, folder: Path, now_ms: NowMs, config: BrokerConfig) -> None:
+        super().__init__(folder / layout.GROUPS, now_ms, config)
         names = (*BUILT_IN_GROUPS, TRANSACTION_GROUP) if config.is_5 else BUILT_IN_GROUPS
         self._rows = {name: self._default(name) for name in names}
         self._forbidden: dict[str, dict[str, int]] = {}

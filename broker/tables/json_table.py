@@ -24,7 +24,6 @@ from .attributes import Attribute, alter_attributes
 from .table_text import MapText
 
 NowMs = Callable[[], int]
-OnChange = Callable[[], object]
 ConfigT = TypeVar("ConfigT", TopicConfig, SubscriptionGroupConfig)
 
 TextOf = Callable[[], Iterable[bytes]]
@@ -35,19 +34,19 @@ class JsonTable:
     """Mirrors the official ConfigManager, but does not write at every change. Owner: the event-loop thread.
 
     `state_fields` name the fields that hold what the table knows; a test companion sets them back. Containers in them
-    hold immutable values. `body_type` is the content of the file. `on_change` is called after each change of the data
-    version: the broker then registers and saves.
+    hold immutable values. `body_type` is the content of the file.
     """
 
     state_fields: ClassVar[tuple[str, ...]]
     body_type: type[Body]
 
-    def __init__(self, path: Path, now_ms: NowMs, on_change: OnChange = lambda: None) -> None:
+    def __init__(self, path: Path, now_ms: NowMs) -> None:
         self.file = JsonFile(path)
         self.data_version = DataVersion(timestamp=now_ms())
         self.dirty = False
         self._now_ms = now_ms
-        self._on_change = on_change
+        self.on_change: Callable[[], object] = lambda: None
+        """Called after each change of the data version: the broker then registers and saves."""
 
     def to_json(self) -> bytes:
         """The text of the file. A table defines this or `_frozen`."""
@@ -101,7 +100,7 @@ class JsonTable:
     def _changed(self) -> None:
         self.data_version = self.data_version.next_version(self._now_ms())
         self.dirty = True
-        self._on_change()
+        self.on_change()
 
 
 class ConfigTable(JsonTable, Generic[ConfigT]):
@@ -109,10 +108,8 @@ class ConfigTable(JsonTable, Generic[ConfigT]):
 
     known_attributes: ClassVar[Mapping[str, Attribute]]
 
-    def __init__(
-        self, path: Path, now_ms: NowMs, config: BrokerConfig, on_change: OnChange = lambda: None
-    ) -> None:
-        super().__init__(path, now_ms, on_change)
+    def __init__(self, path: Path, now_ms: NowMs, config: BrokerConfig) -> None:
+        super().__init__(path, now_ms)
         self._config = config
         self._text = MapText()
         self._rows: dict[str, ConfigT] = {}

@@ -20,7 +20,7 @@ from pocketmq.store import layout
 
 from ..config.broker_config import BrokerConfig
 from .attributes import TOPIC_ATTRIBUTES
-from .json_table import ConfigTable, NowMs, OnChange, TextOf
+from .json_table import ConfigTable, NowMs, TextOf
 from .table_text import file_pieces
 
 READ_WRITE: Final = PERM_READ | PERM_WRITE
@@ -74,10 +74,8 @@ class TopicTable(ConfigTable[TopicConfig]):
     known_attributes = TOPIC_ATTRIBUTES
     body_type = TopicConfigSerializeWrapper
 
-    def __init__(
-        self, folder: Path, now_ms: NowMs, config: BrokerConfig, on_change: OnChange = lambda: None
-    ) -> None:
-        super().__init__(folder / layout.TOPICS, now_ms, config, on_change)
+    def __init__(self, folder: Path, now_ms: NowMs, config: BrokerConfig) -> None:
+        super().__init__(folder / layout.TOPICS, now_ms, config)
         self._rows = {topic.name: topic for topic in built_in_topics(config)}
         reserved = topics.SYSTEM_TOPICS if config.is_5 else topics.SYSTEM_TOPICS - topics.SYSTEM_TOPICS_OF_5
         self.system_topics = reserved | self._rows.keys()

@@ -30,7 +30,8 @@ async def tables() -> AsyncIterator[TableSaver]:
 @pytest.fixture
 async def groups(tables: TableSaver, tmp_path: Path) -> GroupTable:
     """Announces each change, as in a broker; GroupTable(...) itself contains the built-in groups."""
-    table = GroupTable(tmp_path / "config", lambda: 1, BrokerConfig(), lambda: tables.save_soon(table))
+    table = GroupTable(tmp_path / "config", lambda: 1, BrokerConfig())
+    table.on_change = lambda: tables.save_soon(table)
     return table
 
 

@@ -145,9 +145,8 @@ def test_retry_topics_are_created_without_a_template(topics: TopicTable):
 
 def test_every_change_makes_a_new_data_version_and_is_announced(tmp_path: Path, clock: VirtualClock):
     announced: list[int] = []
-    topics = TopicTable(
-        tmp_path, clock.now_ms, BrokerConfig(), lambda: announced.append(topics.data_version.counter)
-    )
+    topics = TopicTable(tmp_path, clock.now_ms, BrokerConfig())
+    topics.on_change = lambda: announced.append(topics.data_version.counter)
     clock.advance(5)
     topics.update(TopicConfig(topic_name="orders"))
     assert topics.data_version == DataVersion(timestamp=clock.now_ms(), counter=1)
