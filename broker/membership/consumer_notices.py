@@ -20,7 +20,7 @@ NOTICES_IN_A_TURN: Final = 200
 
 
 class ConsumerNotices:
-    """`ConsumerGroups` calls `changed`; `flush` is due every 15 s."""
+    """`ConsumerGroups` calls `notify_change`; `flush` is due every 15 s."""
 
     def __init__(self, config: BrokerConfig, call_soon: CallSoon) -> None:
         self._config = config
