@@ -1,4 +1,4 @@
-"""Several messages in one append: the same files, numbers and arrivals as one append after the other."""
+"""Several messages or a batch in one append: the same files, numbers and arrivals as one append after the other."""
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -7,7 +7,15 @@ from pocketmq.protocol.message.flags import TRANSACTION_PREPARED, TRANSACTION_RO
 from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.store import AppendResult, MessageStore, NewMessage, PutStatus, VirtualClock
 
-from store_batches import Arrivals, dispatch_flushed, leave_as_killed, open_small, queue_offsets
+from store_batches import (
+    Arrivals,
+    append_batch,
+    batch_of,
+    dispatch_flushed,
+    leave_as_killed,
+    open_small,
+    queue_offsets,
+)
 from stored_files import stored_files
 
 PROPERTIES = st.fixed_dictionaries(
@@ -50,7 +58,22 @@ MESSAGES = st.builds(
     st.integers(0, 1 << 40),
     st.binary(max_size=30) | st.sampled_from([b"." * 200, b"." * 201]),
 )
-CALLS = st.lists(st.lists(MESSAGES, min_size=1, max_size=7), max_size=5)
+
+
+class Batch(list[NewMessage]):
+    """Messages that are sent as one."""
+
+
+BATCHES = st.builds(
+    lambda queue_id, host, parts: Batch(
+        NewMessage("orders", queue_id, body, encode_properties(pairs), born_host=host)
+        for pairs, body in parts
+    ),
+    st.integers(0, 1),
+    st.sampled_from([bytes(range(8)), bytes(20)]),
+    st.lists(st.tuples(PROPERTIES, st.binary(max_size=30)), min_size=1, max_size=3),
+)
+CALLS = st.lists(st.lists(MESSAGES, min_size=1, max_size=7) | BATCHES, max_size=5)
 
 
 @settings(
@@ -83,7 +106,9 @@ def test_files_and_arrivals_equal_those_of_one_message_at_a_time(
         )
         places: list[object] = []
         for number, messages in enumerate(calls):
-            if way == "together":
+            if isinstance(messages, Batch):
+                places += places_of(store, messages, together=way == "together")
+            elif way == "together":
                 append_together(store, messages, places)
             else:
                 places += [place_of(store.append(message)) for message in messages]
@@ -101,6 +126,16 @@ def test_files_and_arrivals_equal_those_of_one_message_at_a_time(
 def place_of(result: AppendResult) -> object:
     is_stored = result.status is PutStatus.PUT_OK
     return (result.position, result.size, result.queue_offset) if is_stored else result.status
+
+
+def places_of(store: MessageStore, batch: Batch, *, together: bool) -> list[object]:
+    """A batch is not divided between two files, so there is room for all of it before the first of its messages."""
+    if together:
+        placed = append_batch(store, batch)
+        assert placed.refusal is None
+        return list(zip(placed.positions, placed.sizes, queue_offsets(placed), strict=True))
+    store.log.make_room(batch_of(store, batch))
+    return [place_of(store.append(message)) for message in batch]
 
 
 def append_together(store: MessageStore, messages: list[NewMessage], places: list[object]) -> None:

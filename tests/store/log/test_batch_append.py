@@ -1,75 +1,18 @@
-"""A batch is written and dispatched at once: the same files as one message at a time, and all of it or nothing."""
+"""A batch is written and dispatched at once: all of it or nothing. Its files are compared in `test_append.py`."""
 
 import itertools
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from pocketmq.core import records
 from pocketmq.core.records import pack_in_python
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_records
-from pocketmq.store import PutStatus, VirtualClock
+from pocketmq.store import PutStatus
 from pocketmq.store.log import commit_log
 
-from store_batches import Arrivals, append_batch, batch_of, dispatch_flushed, open_small, queue_offsets
-from stored_files import stored_files
-
-MESSAGES = st.fixed_dictionaries(
-    {"body": st.binary(max_size=40)},
-    optional={
-        "TAGS": st.sampled_from(["red", "blue"]),
-        "KEYS": st.sampled_from(["a", "b c", "  "]),
-        "UNIQ_KEY": st.text("0123456789ABCDEF", min_size=32, max_size=32),
-        "DELAY": st.sampled_from(["1", "x"]),
-        "own": st.just("ü \U0001f511"),
-    },
-)
-BATCHES = st.lists(st.tuples(st.integers(0, 1), st.lists(MESSAGES, min_size=1, max_size=9)), max_size=12)
-
-
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    batches=BATCHES,
-    emulate=st.sampled_from([4, 5]),
-    crc=st.booleans(),
-    host=st.sampled_from([bytes(8), bytes(20)]),
-    sync=st.booleans(),
-)
-def test_files_equal_those_of_one_message_at_a_time(
-    tmp_path_factory: pytest.TempPathFactory, new_message, batches, emulate, crc, host, sync
-) -> None:
-    folder = tmp_path_factory.mktemp("batches")
-    options = {
-        "emulate": emulate,
-        "max_hash_slot_num": 8,
-        "max_index_num": 20,
-        "enabled_append_prop_crc": crc,
-    }
-    options |= {"flush_disk_type": "SYNC_FLUSH" if sync else "ASYNC_FLUSH"}
-
-    def outcome(way: str) -> tuple[object, ...]:
-        clock, seen, places = VirtualClock(1_700_000_000_000), Arrivals(), []
-        store = open_small(folder / way, clock, on_arrivals=seen, **options)
-        for queue_id, batch in batches:
-            messages = [new_message("orders", queue_id, **each) for each in batch]
-            for message in messages:
-                message.born_host = host
-            if way == "together":
-                placed = append_batch(store, messages)
-                places += zip(placed.positions, placed.sizes, queue_offsets(placed), strict=True)
-            else:
-                store.log.make_room(batch_of(store, messages))
-                results = [store.append(message) for message in messages]
-                places += [(result.position, result.size, result.queue_offset) for result in results]
-            clock.advance(700)
-            dispatch_flushed(store, from_log=way == "single")
-        store.close()
-        return sorted(seen.all, key=str), places, stored_files(folder / way)
-
-    assert outcome("together") == outcome("single")
+from store_batches import append_batch, batch_of, queue_offsets
 
 
 @pytest.mark.parametrize("step", range(1, 4))
