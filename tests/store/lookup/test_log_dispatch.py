@@ -19,6 +19,7 @@ from pocketmq.store.lookup.dispatch import code_of_tags
 from pocketmq.store.lookup.log_dispatch import LogDispatch
 
 from store_batches import leave_as_killed, open_small
+from stored_files import stored_files
 
 HOUR_MS = 3_600_000
 TOPICS = ("orders", "SCHEDULE_TOPIC_XXXX", "long" * 30, "größe")
@@ -55,8 +56,10 @@ def open_store(directory: Path, clock: VirtualClock) -> MessageStore:
     )
 
 
-def recovered(original: Path, directory: Path, *, machine_down: bool) -> tuple[dict[str, bytes], object]:
-    """The queue and index files after a start from a copy of a killed store, and what recovery reported."""
+def recovered(
+    original: Path, directory: Path, *, machine_down: bool
+) -> tuple[dict[str, dict[int, bytes]], object]:
+    """The files after a start from a copy of a killed store, and what recovery reported."""
     shutil.copytree(original, directory)
     abort = directory / "abort"
     pid, boot, _ = abort.read_text().split()
@@ -64,13 +67,7 @@ def recovered(original: Path, directory: Path, *, machine_down: bool) -> tuple[d
     store = open_store(directory, VirtualClock())
     report = store.recovery_report
     leave_as_killed(store)
-    files = {
-        str(path.relative_to(directory)): path.read_bytes()
-        for folder in ("consumequeue", "index")
-        for path in (directory / folder).rglob("*")
-        if path.is_file()
-    }
-    return files, report
+    return stored_files(directory), report
 
 
 @settings(max_examples=60)
