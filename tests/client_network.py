@@ -1,8 +1,8 @@
 """A network in memory, on a clock that jumps: how long a client waits for hosts that are dead, silent or slow.
 
-    network = Network()
-    network.hosts["b0:10911"] = answering({HeartBeat.code: ok})
-    network.run(scenario)                   `scenario` is a coroutine function of no argument
+    @in_network
+    async def test_it(network: Network) -> None:
+        network.hosts["b0:10911"] = answering({HeartBeat.code: ok})
 
 Loop time starts at 0 and jumps to the next timer when nothing is ready, so a wait of three seconds takes no time and is
 measured exactly. A host answers requests one by one; `BLACK_HOLE` never answers a connect, `REFUSING` refuses it,
@@ -10,10 +10,12 @@ measured exactly. A host answers requests one by one; `BLACK_HOLE` never answers
 """
 
 import asyncio
+import functools
 import selectors
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from pocketmq.client import Producer
 from pocketmq.protocol.bodies.routes import BrokerData, QueueData, TopicRouteData
 from pocketmq.protocol.requests.membership import HeartBeat
 from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
@@ -23,6 +25,7 @@ from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import to_fields
 
+NAMESRV = "ns:1"
 Answer = Command | None
 """A reply whose opaque is set later; None: no answer, ever."""
 Host = Callable[[Command], Answer]
@@ -134,6 +137,13 @@ class Network:
         self.requests: list[tuple[float, str, int]] = []
         """Loop time, address and code of each request that arrived."""
 
+    def cluster(self, *names: str, queues: int = 1) -> dict[str, TopicRouteData]:
+        """A name server with the topic T on these brokers, which store all they get: b at b:1. Its routes."""
+        routes = {"T": route({name: f"{name}:1" for name in names}, queues)}
+        self.hosts[NAMESRV] = name_server(routes)
+        self.hosts |= {f"{name}:1": broker() for name in names}
+        return routes
+
     def run(self, scenario: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         with asyncio.Runner(loop_factory=lambda: Loop(self)) as runner:
             return runner.run(scenario())
@@ -146,6 +156,16 @@ class Network:
 
     def count(self, code: int, address: str = "") -> int:
         return sum(asked == code and (not address or address == at) for _, at, asked in self.requests)
+
+
+def in_network(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """A test that runs in the time of its fixture `network`, and connects to its hosts."""
+
+    @functools.wraps(test)
+    def run(*, network: Network, **fixtures: Any) -> None:
+        network.run(functools.partial(test, network=network, **fixtures))
+
+    return run
 
 
 def reply(fields: Mapping[str, str] | None = None, body: bytes | None = None, code: int = 0) -> Command:
@@ -197,17 +217,8 @@ def name_server(routes: Mapping[str, TopicRouteData]) -> Host:
     return answering({GetRouteInfoByTopic.code: find})
 
 
-NAMESRV = "ns:9876"
-
-
-def cluster(brokers: dict[str, str]) -> tuple[Network, dict[str, TopicRouteData]]:
-    """A name server with the topic T on these brokers, which store all they get."""
-    network = Network()
-    routes = {"T": route(brokers)}
-    network.hosts[NAMESRV] = name_server(routes)
-    for address in brokers.values():
-        network.hosts[address] = broker()
-    return network, routes
+def producer(**settings: Any) -> Producer:
+    return Producer("p", namesrv_addr=NAMESRV, client_ip="10.0.0.9", **settings)
 
 
 async def passed(seconds: float) -> None:
