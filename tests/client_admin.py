@@ -4,20 +4,15 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from pocketmq.client.admin.client import AdminClient
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.push.push_consumer import PushConsumer
-from pocketmq.client.values.message import MessageExt
-from pocketmq.client.values.results import SendResult
+from pocketmq.client import AdminClient, MessageExt, Producer, PushConsumer, SendResult, TopicConfig
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.bodies.routes import BrokerData, ClusterInfo, QueueData, TopicRouteData
-from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
-from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.frame import encode_frame
 
 from client_waits import consuming
-from stream_server import stream_server
+from stream_server import frame_server
 from waiting import until_it_says
 
 CLUSTER = "DefaultCluster"
@@ -72,22 +67,16 @@ Answers = dict[int, Answer | Callable[[Command], Answer]]
 async def fake(answers: Answers) -> AsyncIterator[str]:
     """The address of a server that gives these answers; other requests get code 3."""
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        cutter = FrameCutter()
-        while data := await reader.read(65536):
-            for asked in cutter.feed(data):
-                answer = answers.get(asked.code, (3, "not supported"))
-                if callable(answer):
-                    answer = answer(asked)
-                if answer is None:
-                    continue
-                code, remark, body = (0, None, answer) if isinstance(answer, bytes) else (*answer, None)
-                writer.write(
-                    encode_frame(Command(code, asked.opaque, RESPONSE_FLAG, remark, {}, body or None))
-                )
+    def give(asked: Command, writer: asyncio.StreamWriter) -> None:
+        answer = answers.get(asked.code, (3, "not supported"))
+        if callable(answer):
+            answer = answer(asked)
+        if answer is not None:
+            code, remark, body = (0, None, answer) if isinstance(answer, bytes) else (*answer, None)
+            writer.write(encode_frame(Command(code, asked.opaque, RESPONSE_FLAG, remark, {}, body or None)))
 
-    async with stream_server(serve) as port:
-        yield f"127.0.0.1:{port}"
+    async with frame_server(give) as address:
+        yield address
 
 
 def route(*addresses: str) -> bytes:

@@ -1,29 +1,28 @@
 """Servers that answer garbage: a producer gets a ClientError in time, a consumer waits until it is over.
 
-The servers are real; a proxy changes their answers (`client_between.py`).
+The servers are real; a proxy changes their answers.
 """
 
 import asyncio
 import contextlib
 import struct
 from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client.errors import ClientError, NotReachable
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client import ClientError, NotReachable, Producer, PullConsumer, SendResult
 from pocketmq.client.push import push_queues as puller
-from pocketmq.client.values.results import SendResult
 from pocketmq.protocol.wire.command import Command
-from pocketmq.protocol.wire.frame import encode_frame
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 
-from client_between import Between, leading_to
 from client_waits import Seen, consuming, open_sockets, send
+from stream_server import linked, stream_server
 from waiting import until
 
 LONG = 30.0
+Change = Callable[[Command], bytes | None]
 
 
 def other(**changes: Any) -> Callable[[Command], bytes]:
@@ -45,7 +44,7 @@ def nonsense_fields(reply: Command) -> bytes:
     return encode_frame(reply)
 
 
-GARBAGE: dict[str, Callable[[Command], bytes | None]] = {
+GARBAGE: dict[str, Change] = {
     "a closed connection": lambda reply: None,
     "half a frame": lambda reply: encode_frame(reply)[:-3],
     "another opaque": wrong_opaque,
@@ -79,12 +78,42 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(puller, "BROKER_SUSPEND_MAX_MS", 100)
 
 
+class Between:
+    """A proxy in front of a server; `change` makes bytes of each reply for the client, or ends the connection."""
+
+    def __init__(self, target: str, change: Change = encode_frame) -> None:
+        self.change, self._target = change, target
+
+    async def _back(self, from_server: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        cutter = FrameCutter()
+        with contextlib.suppress(OSError):
+            while data := await from_server.read(65536):
+                for reply in cutter.feed(data):
+                    if (changed := self.change(reply)) is None:
+                        return
+                    writer.write(changed)
+                await writer.drain()
+
+    @contextlib.asynccontextmanager
+    async def opened(self) -> AsyncIterator[str]:
+        """Its address."""
+        async with stream_server(partial(linked, self._target, back=self._back)) as port:
+            yield f"127.0.0.1:{port}"
+
+
 @contextlib.asynccontextmanager
-async def both(node: Node) -> AsyncIterator[tuple[Between, Between]]:
-    """Proxies in front of broker and name server."""
-    async with Between(node.broker_address) as broker, Between(node.namesrv_address) as name_server:
-        name_server.change = leading_to(broker, node)
-        yield broker, name_server
+async def both(node: Node) -> AsyncIterator[tuple[Between, str]]:
+    """A proxy in front of the broker, and the address of one in front of the name server, whose routes lead there."""
+    broker = Between(node.broker_address)
+    async with broker.opened() as address:
+
+        def lead_there(reply: Command) -> bytes:
+            if reply.body is not None:
+                reply.body = bytes(reply.body).replace(node.broker_address.encode(), address.encode())
+            return encode_frame(reply)
+
+        async with Between(node.namesrv_address, lead_there).opened() as namesrv_addr:
+            yield broker, namesrv_addr
 
 
 @pytest.fixture
@@ -103,12 +132,12 @@ async def all_at_once(scenarios: dict[str, Coroutine[Any, Any, None]]) -> None:
     assert not failed, failed
 
 
-async def sends_through(garbage: Callable[[Command], bytes | None], node: Node, *, is_good: bool) -> None:
+async def sends_through(garbage: Change, node: Node, *, is_good: bool) -> None:
     timeout_ms = 30_000 if is_good else 200
     allowed = (SendResult, type(None)) if is_good else (SendResult, type(None), ClientError)
     async with (
-        both(node) as (broker, name_server),
-        Producer("p", namesrv_addr=name_server.address, mq_client_api_timeout=300) as producer,
+        both(node) as (broker, namesrv_addr),
+        Producer("p", namesrv_addr=namesrv_addr, mq_client_api_timeout=300) as producer,
     ):
         await producer.send("T", b"before", timeout_ms=30_000)
         broker.change = garbage
@@ -139,14 +168,12 @@ async def test_a_producer_gets_an_answer_or_an_error_in_time(
     await until(lambda: open_sockets() <= sockets, LONG)
 
 
-async def consumes_after(
-    garbage: Callable[[Command], bytes | None], node: Node, topic: str, *, orderly: bool
-) -> None:
+async def consumes_after(garbage: Change, node: Node, topic: str, *, orderly: bool) -> None:
     seen = Seen()
-    async with both(node) as (broker, name_server):
+    async with both(node) as (broker, namesrv_addr):
         await send(node.namesrv_address, topic, 4)
         async with consuming(
-            name_server.address,
+            namesrv_addr,
             seen,
             group=topic,
             orderly=orderly,
@@ -199,10 +226,10 @@ async def test_a_consumer_continues_when_the_garbage_ends(
 )
 async def test_a_name_server_that_answers_nonsense_is_skipped(node: Node, body: bytes) -> None:
     await send(node.namesrv_address, "T", 1)
-    async with Between(node.namesrv_address, other(body=body)) as liar:
-        async with Producer("p", namesrv_addr=f"{liar.address};{node.namesrv_address}") as producer:
+    async with Between(node.namesrv_address, other(body=body)).opened() as liar:
+        async with Producer("p", namesrv_addr=f"{liar};{node.namesrv_address}") as producer:
             await producer.send("T", b"x")
-        async with PullConsumer("g", namesrv_addr=liar.address) as consumer:
+        async with PullConsumer("g", namesrv_addr=liar) as consumer:
             with pytest.raises(NotReachable, match="ROUTE"):
                 await consumer.queues("T")
 
@@ -210,8 +237,8 @@ async def test_a_name_server_that_answers_nonsense_is_skipped(node: Node, body: 
 async def test_unreadable_messages_are_an_error_of_the_pull(node: Node) -> None:
     await send(node.namesrv_address, "T", 4)
     async with (
-        both(node) as (broker, name_server),
-        PullConsumer("g", namesrv_addr=name_server.address) as consumer,
+        both(node) as (broker, namesrv_addr),
+        PullConsumer("g", namesrv_addr=namesrv_addr) as consumer,
     ):
         queue = (await consumer.queues("T"))[0]
         broker.change = other(body=b"\x00\x00\x00\x60" + b"no record" * 20)

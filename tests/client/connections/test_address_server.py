@@ -5,11 +5,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from pocketmq.client import ClientError, ClientSettings, NotReachable, Producer
 from pocketmq.client.connections import address_server
 from pocketmq.client.connections.address_server import address_server_url, fetch_name_servers
-from pocketmq.client.errors import ClientError, NotReachable
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.settings.client_settings import ClientSettings
 
 from stream_server import stream_server
 from waiting import until

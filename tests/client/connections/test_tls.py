@@ -5,20 +5,19 @@ import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
+from pocketmq.client import ClientError, ClientSettings, NotReachable, Producer
 from pocketmq.client.connections.pool import ConnectionPool
 from pocketmq.client.connections.tls import tls_context, warn_unchecked
-from pocketmq.client.errors import ClientError, NotReachable
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.settings.client_settings import ClientSettings
 from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
 
 from client_certificates import FILES, SHOWS, TRUSTS
 from client_waits import open_sockets
-from stream_server import stream_server
+from stream_server import linked, stream_server
 
 
 def context_of(**settings: Any) -> ssl.SSLContext | None:
@@ -35,25 +34,7 @@ async def tls_before(
     if asks_client:
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(FILES / "ca.pem")
-    host, _, port = address.rpartition(":")
-
-    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        inner_reader, inner_writer = await asyncio.open_connection(host, int(port))
-        there = asyncio.create_task(copy(reader, inner_writer))
-        back = asyncio.create_task(copy(inner_reader, writer))
-        try:
-            await asyncio.wait({there, back}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (there, back):
-                task.cancel()
-            inner_writer.close()
-
-    async with stream_server(serve, ssl=context) as tls_port:
+    async with stream_server(partial(linked, address), ssl=context) as tls_port:
         yield f"127.0.0.1:{tls_port}"
 
 
