@@ -3,7 +3,13 @@
 from base64 import b64decode
 from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
+from pocketmq.client import PushConsumerSettings
+from pocketmq.client.hooks.hooks import Hooks
+from pocketmq.client.offsets.offset_store import OffsetMemory, OffsetStore
+from pocketmq.client.rebalancing.consumer_context import ConsumerContext, ConsumerStatistics
+from pocketmq.client.rebalancing.subscriptions import Subscriptions
 from pocketmq.client.values.message import MessageExt, as_message
 from pocketmq.protocol.message.record import Record
 
@@ -18,6 +24,15 @@ def pulled_message(
     message = as_message(record, "broker-a")
     message.reconsume_times, message.consume_start_ms = reconsume_times, consume_start_ms
     return message
+
+
+def consumer_context(instance: Any = None, **settings: Any) -> ConsumerContext:
+    """Of a push consumer of group g that subscribes to nothing; its offsets are kept in memory."""
+    offsets = cast(OffsetStore, OffsetMemory())
+    statistics = ConsumerStatistics(lambda: 5.0)
+    return ConsumerContext(
+        instance, "g", PushConsumerSettings(**settings), Subscriptions(), offsets, statistics, Hooks()
+    )
 
 
 class FakeClock:

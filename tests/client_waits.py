@@ -1,40 +1,49 @@
-"""Shared by tests of the client: servers, listeners that record, and the messages of a topic."""
+"""Shared by tests of the client: hooks and listeners that record, and the messages of a topic."""
 
 import asyncio
 import os
-from pathlib import Path
 from typing import Any
 
-from pocketmq.broker.config.broker_config import BrokerConfig
-from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.node import Node
+from pocketmq.client import LitePullConsumer, MessageExt, Producer, PullConsumer, PushConsumer, RPCHook
 from pocketmq.client.delivery.listeners import Listener
 from pocketmq.client.errors import RouteNotFound
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.pulling.pull_consumer import PullConsumer
-from pocketmq.client.push.push_consumer import PushConsumer
-from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.message.record import Record
-from pocketmq.store.config import StoreConfig
+from pocketmq.protocol.wire.command import Command, RawBody
+from pocketmq.protocol.wire.schema import Request
 
 from waiting import WAIT_SECONDS
-
-
-def make_node(folder: Path, *, port: int = 0, namesrv_port: int = 0) -> Node:
-    """A name server and broker on the running loop, not started yet."""
-    config = BrokerConfig(
-        listen_port=port,
-        store=StoreConfig(store_path_root_dir=str(folder)),
-        transaction_time_out=500,
-        transaction_check_interval=200,
-        recall_message_enable=True,
-    )
-    return Node(config, NameServerConfig(listen_port=namesrv_port))
 
 
 def port_of(address: str) -> int:
     """The port of `host:port`."""
     return int(address.rpartition(":")[2])
+
+
+class Asked(RPCHook):
+    """A hook that keeps what its clients ask, and what they are answered."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, Request[Any]]] = []
+        """Address and request."""
+        self.fields: list[dict[str, str]] = []
+        self.bodies: dict[str, list[RawBody | None]] = {}
+        """By the name of the request."""
+        self.answers: list[tuple[Request[Any], Command]] = []
+
+    def before_request(
+        self, address: str, request: Request[Any], fields: dict[str, str], body: RawBody | None
+    ) -> None:
+        self.requests.append((address, request))
+        self.fields.append(fields)
+        self.bodies.setdefault(request.name, []).append(body)
+
+    def after_response(self, address: str, request: Request[Any], response: Command) -> None:
+        self.answers.append((request, response))
+
+    def ports(self, name: str) -> list[int]:
+        """Where requests of that name went."""
+        return [port_of(address) for address, request in self.requests if request.name == name]
 
 
 def open_sockets() -> set[str]:
@@ -48,6 +57,11 @@ def open_sockets() -> set[str]:
         if name.startswith("socket:"):
             found.add(name)
     return found
+
+
+def locked(node: Node) -> list[object]:
+    """Queues with a lock at the broker."""
+    return [queue for locks in node.broker.membership.locks._groups.values() for queue in locks]
 
 
 class Seen:
@@ -77,6 +91,12 @@ def consuming(
     return PushConsumer(
         group, listener, start="first", namesrv_addr=namesrv_addr, subscription=topics, **options
     )
+
+
+def polling(namesrv_addr: str, group: str = "g", **options: Any) -> LitePullConsumer:
+    """A lite pull consumer that reads T, or what its subscription says, from its first message on."""
+    words = {"subscription": {"T": "*"}, **options}
+    return LitePullConsumer(group, start="first", namesrv_addr=namesrv_addr, **words)
 
 
 async def send(namesrv_addr: str, topic: str, count: int, *, namespace: str = "", **options: Any) -> None:

@@ -11,14 +11,13 @@ from typing import Self
 from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.node import Node
-from pocketmq.client import TopicConfig
+from pocketmq.client import MessageQueue, TopicConfig
 from pocketmq.protocol.bodies.client import (
     MessageQueueAssignment,
     QueryAssignmentRequestBody,
     QueryAssignmentResponseBody,
 )
 from pocketmq.protocol.bodies.pop import BatchAckMessageRequestBody
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.protocol.message.record import Record, encode_record

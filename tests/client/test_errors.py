@@ -4,8 +4,7 @@ import inspect
 from collections.abc import Iterator
 
 import pytest
-from pocketmq.client import errors
-from pocketmq.client.errors import ClientError
+from pocketmq.client import ClientError, errors
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 

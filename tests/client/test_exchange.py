@@ -222,8 +222,6 @@ WAYS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_an_exchange_by_another_way(namesrv_addr: str, way: str) -> None:
-    if way == "vip" and not any_server.NAMESRV_ADDR:
-        pytest.skip("has no port for it; see test_shared_settings.py")
     if way == "certificates" and not any_server.CHECKS_CERTIFICATES:
         pytest.skip("the server's certificate is not one of certificates/; see test_tls.py")
     await send(namesrv_addr, "T", 1)

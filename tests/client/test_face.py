@@ -4,13 +4,13 @@ import from nowhere else."""
 import ast
 import importlib
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pocketmq import client
+
+from processes import python
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [
@@ -73,10 +73,7 @@ def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
 
 def test_importing_the_package_loads_nothing_else() -> None:
     program = "import sys; before = set(sys.modules); import pocketmq.client; print(*sorted(set(sys.modules) - before))"
-    loaded = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    ).stdout
-    assert loaded.split() == ["pocketmq", "pocketmq.client"]
+    assert python("-c", program).stdout.split() == ["pocketmq", "pocketmq.client"]
 
 
 def test_documents_import_clients_from_the_face_only() -> None:

@@ -12,10 +12,7 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client.errors import ClientError, NotReachable, SendFailed
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.push.push_consumer import PushConsumer
-from pocketmq.client.values.message import MessageExt
+from pocketmq.client import ClientError, MessageExt, NotReachable, Producer, SendFailed
 from pocketmq.testing.faults.tcp_proxy import TcpProxy
 
 from client_waits import Seen, consuming, send
@@ -32,15 +29,8 @@ class Mortal:
         ports = fixed_port(), fixed_port()
         self.namesrv_addr = f"127.0.0.1:{ports[1]}"
         words = ["--port", str(ports[0]), "--namesrv-port", str(ports[1]), "--log-level", "error"]
-        self._command = (
-            sys.executable,
-            "-m",
-            "pocketmq.cli",
-            "serve",
-            "--store",
-            str(folder / "store"),
-            *words,
-        )
+        serve = (sys.executable, "-m", "pocketmq.cli", "serve", "--store", str(folder / "store"))
+        self._command = (*serve, *words)
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
@@ -96,18 +86,17 @@ async def test_a_broker_killed_in_mid_traffic_loses_nothing_and_keeps_order(
     mortal: Mortal, kills: int
 ) -> None:
     anyhow, in_order = Seen(), Seen()
+    reconnected: list[str] = []
     await send(mortal.namesrv_addr, "T", 1, queue_id=3)
     options: dict[str, Any] = {
-        "namesrv_addr": mortal.namesrv_addr,
-        "subscription": {"T": "*"},
-        "start": "first",
         "pull_time_delay_mills_when_exception": 50,
         "persist_consumer_offset_interval": 200,
+        "on_reconnect": reconnected.append,
     }
     async with (
         Producer("p", namesrv_addr=mortal.namesrv_addr) as producer,
-        PushConsumer("g", anyhow, **options),
-        PushConsumer("o", in_order, orderly=True, **options),
+        consuming(mortal.namesrv_addr, anyhow, **options),
+        consuming(mortal.namesrv_addr, in_order, group="o", orderly=True, **options),
     ):
         await until(lambda: anyhow.messages and in_order.messages, LONG)
         load = Load(producer, 3)
@@ -123,6 +112,7 @@ async def test_a_broker_killed_in_mid_traffic_loses_nothing_and_keeps_order(
         wanted = set(load.acknowledged)
         await until(lambda: wanted <= set(anyhow.bodies), LONG)
         await until(lambda: wanted <= set(in_order.bodies), LONG)
+    assert reconnected
     for number in range(3):
         check_order([message for message in in_order.messages if message.queue_id == number])
 
@@ -175,17 +165,12 @@ async def test_a_clock_that_jumps_disturbs_nothing(
     mortal: Mortal, hours: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen, ordered = Seen(), Seen()
-    options: dict[str, Any] = {
-        "namesrv_addr": mortal.namesrv_addr,
-        "subscription": {"T": "*"},
-        "start": "first",
-        "poll_name_server_interval": 100,
-    }
+    options = {"poll_name_server_interval": 100}
     await send(mortal.namesrv_addr, "T", 4)
     async with (
         Producer("p", namesrv_addr=mortal.namesrv_addr, send_latency_fault_enable=True) as producer,
-        PushConsumer("g", seen, **options) as consumer,
-        PushConsumer("o", ordered, orderly=True, **options) as in_order,
+        consuming(mortal.namesrv_addr, seen, **options) as consumer,
+        consuming(mortal.namesrv_addr, ordered, group="o", orderly=True, **options) as in_order,
     ):
         await until(lambda: len(seen.messages) == len(ordered.messages) == 4, LONG)
         true_ns, true_s = time.time_ns, time.time

@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from pocketmq.client import tasks as module
 from pocketmq.client.tasks import Tasks, until_ended
 
 from waiting import until
@@ -42,24 +41,3 @@ async def test_cancelling_leaves_out_the_task_that_cancels() -> None:
     assert ended == ["waits"]
     await asyncio.sleep(0)
     assert len(tasks) == 0
-
-
-async def test_a_task_that_ignores_its_cancellation_is_left_behind(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(module, "CANCEL_TIMEOUT_SECONDS", 0.01)
-    tasks, release = Tasks(), asyncio.Event()
-
-    async def stubborn() -> None:
-        while not release.is_set():
-            try:
-                await release.wait()
-            except asyncio.CancelledError:
-                pass
-
-    tasks.spawn(stubborn(), "the stubborn one")
-    await asyncio.sleep(0)
-    await until_ended(tasks.cancel())
-    assert "the stubborn one does not end although it was cancelled" in caplog.text
-    release.set()
-    await until(lambda: len(tasks) == 0)

@@ -31,6 +31,7 @@ from pocketmq.client import (
     TransactionProducer,
     decode_traces,
 )
+from pocketmq.client.values.validators import check_message
 from pocketmq.protocol.bodies.security import AclInfo, UserInfo
 
 from client_waits import send
@@ -193,6 +194,12 @@ def test_nothing_is_made_of_wrong_arguments(make: Callable[..., Any], keywords: 
         (lambda: PushConsumer("g", start="first", consume_timestamp="x"), "give start or consume_timestamp"),
         (lambda: AdminClient(timeout_ms=0), "at least 1"),
         (lambda: AdminClient(timeout_ms=math.nan), "must be milliseconds"),
+        *(
+            (lambda make=make: make(["g"]), "group must be text, not ")
+            for make in (Producer, Requester, PushConsumer, LitePullConsumer, PullConsumer)
+        ),
+        (lambda: LitePullConsumer("g").subscribe(5), "topic must be text, not "),
+        (lambda: check_message(["T"], b"x", max_message_size=10), "a topic must be text, not "),
     ],
 )
 def test_what_would_fail_later_is_refused_when_it_is_made(make: Callable[[], Any], words: str) -> None:

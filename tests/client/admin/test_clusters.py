@@ -1,13 +1,10 @@
 """AdminClient against a server in the test's loop: its changes are visible, a refused change says why."""
 
-import asyncio
-
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client.admin.client import AdminClient
+from pocketmq.client import AdminClient, Producer, SubscriptionGroupConfig, TopicConfig
 from pocketmq.client.admin.topics import parse_attributes
 from pocketmq.client.errors import (
-    ClientClosed,
     ClientError,
     NotOnline,
     NotReachable,
@@ -15,38 +12,10 @@ from pocketmq.client.errors import (
     RouteNotFound,
     ValidationFailed,
 )
-from pocketmq.client.producing.producer import Producer
-from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
-from pocketmq.protocol.bodies.topic_config import TopicConfig
 
 from client_admin import CLUSTER, QUEUE, TOPIC, make_groups, make_topic, member, send
 
-# -- life and errors
-
-
-async def test_a_client_that_is_not_started_raises_an_error(namesrv_addr: str) -> None:
-    client = AdminClient(namesrv_addr=namesrv_addr)
-    with pytest.raises(ClientClosed):
-        await client.topics()
-    await client.start()
-    await client.shutdown()
-    with pytest.raises(ClientClosed):
-        await client.cluster_info()
-    with pytest.raises(ClientClosed):
-        await client.start()
-
-
-async def test_shutdown_leaves_no_task_behind(namesrv_addr: str) -> None:
-    before = asyncio.all_tasks()
-    async with AdminClient(namesrv_addr=namesrv_addr) as client:
-        await client.topics()
-    assert asyncio.all_tasks() == before
-
-
-async def test_without_a_name_server_the_error_is_not_reachable() -> None:
-    async with AdminClient(namesrv_addr="127.0.0.1:1") as client:
-        with pytest.raises(NotReachable):
-            await client.topics()
+# -- errors
 
 
 async def test_the_second_name_server_is_asked_if_the_first_is_down(namesrv_addr: str) -> None:

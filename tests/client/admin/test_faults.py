@@ -8,9 +8,8 @@ import asyncio
 import pytest
 from click.testing import CliRunner
 from pocketmq.cli.main import main
-from pocketmq.client.admin.client import AdminClient
+from pocketmq.client import AdminClient, CallTimeout, NotReachable, RequestRefused
 from pocketmq.client.admin.security import acl_of
-from pocketmq.client.errors import CallTimeout, NotReachable, RequestRefused
 from pocketmq.protocol.bodies.security import UserInfo
 from pocketmq.protocol.requests.name_server import (
     GetAllTopicListFromNameServer,

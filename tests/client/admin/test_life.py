@@ -4,9 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from pocketmq.client import AdminClient, ClientError, Producer
-from pocketmq.client.errors import InvalidSetting, UnreadableReply
-from pocketmq.client.values.results import SendStatus
+from pocketmq.client import AdminClient, ClientError, InvalidSetting, UnreadableReply
 from pocketmq.protocol.requests.admin import GetBrokerRuntimeInfo
 from pocketmq.protocol.requests.group import GetAllSubscriptionGroupConfig
 from pocketmq.protocol.requests.name_server import (
@@ -19,23 +17,6 @@ from pocketmq.protocol.requests.security import AuthListUser
 from pocketmq.protocol.requests.topic import GetAllTopicConfig
 
 from client_admin import Answers, fake, route
-
-
-async def test_an_admin_client_outlives_the_producer_it_shares_an_instance_with(namesrv_addr: str) -> None:
-    async with AdminClient(namesrv_addr=namesrv_addr, instance_name="shared") as admin:
-        async with Producer("p", namesrv_addr=namesrv_addr, instance_name="shared") as producer:
-            assert admin.client_id == producer.client_id
-            await producer.send("T", b"x")
-        assert "T" in await admin.topics()
-
-
-async def test_a_producer_outlives_the_admin_client_it_shares_an_instance_with(namesrv_addr: str) -> None:
-    async with Producer("p", namesrv_addr=namesrv_addr, instance_name="shared") as producer:
-        async with AdminClient(namesrv_addr=namesrv_addr, instance_name="shared") as admin:
-            await admin.topics()
-        sent = await producer.send("T", b"x")
-        assert sent.status is SendStatus.SEND_OK
-
 
 Ask = Callable[[AdminClient, str], Coroutine[Any, Any, object]]
 READS: dict[str, tuple[int, Ask]] = {

@@ -1,10 +1,8 @@
 """AdminClient and single messages: found by id and key, read, tracked, consumed directly and sent again."""
 
 import pytest
-from pocketmq.client.admin.client import AdminClient
+from pocketmq.client import AdminClient, InvalidArgument, MessageNotFound, Producer, RouteNotFound
 from pocketmq.client.admin.messages import TrackType
-from pocketmq.client.errors import InvalidArgument, MessageNotFound, RouteNotFound
-from pocketmq.client.producing.producer import Producer
 
 from client_admin import QUEUE, TOPIC, make_groups, make_topic, member, send
 

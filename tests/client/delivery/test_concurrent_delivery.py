@@ -7,24 +7,17 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pocketmq.client import MessageExt, MessageQueue, PullResult, PullStatus
 from pocketmq.client.delivery.concurrent_delivery import (
     TURNS_AT_ONCE,
     ConcurrentDelivery,
     call_before_each_suspend,
 )
 from pocketmq.client.delivery.listeners import Listener, ListenerCall, ListenerInvoker, RetryLater
-from pocketmq.client.hooks.hooks import Hooks
-from pocketmq.client.offsets.offset_store import OffsetMemory, OffsetStore
-from pocketmq.client.rebalancing.consumer_context import ConsumerContext, ConsumerStatistics
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
-from pocketmq.client.rebalancing.subscriptions import Subscriptions
-from pocketmq.client.settings.consumer_settings import PushConsumerSettings
 from pocketmq.client.values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
-from pocketmq.client.values.message import MessageExt
-from pocketmq.client.values.results import PullResult, PullStatus
-from pocketmq.protocol.message.message_queue import MessageQueue
 
-from client_vectors import FakeClock, pulled_message
+from client_vectors import FakeClock, consumer_context, pulled_message
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 
@@ -46,19 +39,10 @@ class Bench:
 
     def __init__(self, listener: Listener, *, workers: int = 20) -> None:
         self.process_queue = ProcessQueue(FakeClock())
-        self.offsets, self.sent_back = OffsetMemory(), SentBack()
-        self.statistics = ConsumerStatistics(lambda: 5.0)
+        self.sent_back = SentBack()
         self.failures: list[Exception] = []
-        settings = PushConsumerSettings(consume_thread_min=workers, consume_thread_max=workers)
-        context = ConsumerContext(
-            cast(Any, None),
-            "g",
-            settings,
-            Subscriptions(),
-            cast(OffsetStore, self.offsets),
-            self.statistics,
-            Hooks(),
-        )
+        context = consumer_context(consume_thread_min=workers, consume_thread_max=workers)
+        self.offsets, self.statistics = context.offsets, context.statistics
         invoker = ListenerInvoker(
             context,
             ListenerCall(listener, takes_batch=False, threads=1),
@@ -163,20 +147,6 @@ async def test_what_ended_before_a_listener_waits_is_settled_by_then():
     await bench.idle()
     assert bench.offsets.read(QUEUE) == 8
     assert bench.process_queue.count == 0
-
-
-async def test_a_listener_that_waits_leaves_the_others_of_its_pull_to_other_workers():
-    waiting: list[int] = []
-
-    async def listener(message: MessageExt) -> None:
-        waiting.append(message.queue_offset)
-        await asyncio.Event().wait()
-
-    bench = Bench(listener, workers=5)
-    bench.deliver(range(8))
-    await bench.idle()
-    assert waiting == [0, 1, 2, 3, 4]
-    bench.delivery.abandon()
 
 
 async def test_a_dropped_queue_gets_no_more_calls_and_no_offset():

@@ -6,14 +6,11 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pocketmq.client import ConsumeConcurrentlyStatus, MessageExt, MessageModel, MessageQueue
 from pocketmq.client.delivery.send_back import SendBack, concurrent_reconsume_limit
 from pocketmq.client.delivery.settlement import PulledSettlement, batches, first_failed
 from pocketmq.client.offsets.offset_store import OffsetMemory
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
-from pocketmq.client.values.listener_returns import ConsumeConcurrentlyStatus
-from pocketmq.client.values.message import MessageExt
-from pocketmq.protocol.bodies.client import MessageModel
-from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_vectors import FakeClock, pulled_message, vectors
 

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pocketmq.client.delivery.listeners import RetryLater
-from pocketmq.client.push.push_consumer import PushConsumer
-from pocketmq.client.values.message import MessageExt
+from pocketmq.client import MessageExt, PushConsumer, RetryLater
 
 from client_waits import consuming, send
 from waiting import until

@@ -4,13 +4,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from pocketmq.client import ConsumeOrderlyContext, ConsumeOrderlyStatus, MessageExt, MessageQueue
 from pocketmq.client.delivery.ordered_delivery import OrderedDelivery, suspend_ms
 from pocketmq.client.delivery.send_back import SendBack, ordered_reconsume_limit
 from pocketmq.client.offsets.offset_store import OffsetMemory
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
-from pocketmq.client.values.listener_returns import ConsumeOrderlyContext, ConsumeOrderlyStatus
-from pocketmq.client.values.message import MessageExt
-from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_vectors import FakeClock, pulled_message, vectors
 

@@ -5,16 +5,11 @@ import logging
 from pathlib import Path
 
 import pytest
-from pocketmq.client.errors import ClientError
-from pocketmq.client.hooks.acl import AclClientRPCHook
-from pocketmq.client.hooks.rpc_hooks import RPCHook
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client import AclClientRPCHook, ClientError, Producer, PullConsumer
 from pocketmq.protocol.requests.offset import GetMaxOffset
-from pocketmq.protocol.wire.command import Command, RawBody
-from pocketmq.protocol.wire.schema import Request
 
 from client_vectors import feature_vectors
+from client_waits import Asked
 
 
 def test_signatures_are_those_of_the_official_client() -> None:
@@ -63,27 +58,11 @@ def test_keys_from_a_file_and_from_arguments_are_equal(tmp_path: Path) -> None:
     assert AclClientRPCHook.from_yaml(path).sign(fields, b"body") == given
 
 
-class Watching(RPCHook):
-    """A hook that records requests."""
-
-    def __init__(self) -> None:
-        self.fields: list[dict[str, str]] = []
-        self.codes: list[int] = []
-
-    def before_request(
-        self, address: str, request: Request[object], fields: dict[str, str], body: RawBody | None
-    ) -> None:
-        self.fields.append(fields)
-
-    def after_response(self, address: str, request: Request[object], response: Command) -> None:
-        self.codes.append(response.code)
-
-
 async def test_every_request_is_signed_and_no_text_has_the_secret(
     namesrv_addr: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    hook, watching = AclClientRPCHook("user", "hush-hush", "token-hush"), Watching()
+    hook, watching = AclClientRPCHook("user", "hush-hush", "token-hush"), Asked()
     async with Producer(
         "p",
         namesrv_addr=namesrv_addr,
@@ -104,5 +83,5 @@ async def test_every_request_is_signed_and_no_text_has_the_secret(
     )
     marks = {(fields.get("ns"), fields.get("nsd"), fields.get("ReqT")) for fields in watching.fields}
     assert marks == {("N", "true", "0"), (None, None, None)}, "the last are the puller's"
-    assert {0, 17} <= set(watching.codes)
+    assert {0, 17} <= {answer.code for _, answer in watching.answers}
     assert "hush" not in texts + caplog.text

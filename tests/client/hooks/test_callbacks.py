@@ -4,12 +4,9 @@ import functools
 from typing import Any
 
 import pytest
-from pocketmq.client.errors import ClientError
+from pocketmq.client import ClientError, LitePullConsumer, Producer, PushConsumer
 from pocketmq.client.hooks.hooks import SendMessageHook, is_coroutine_function
-from pocketmq.client.producing.producer import Producer
 from pocketmq.client.producing.transaction import LocalTransactionState, TransactionProducer
-from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.push.push_consumer import PushConsumer
 
 from client_waits import send
 

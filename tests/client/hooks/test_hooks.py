@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from pocketmq.client.delivery.listeners import RetryLater
+from pocketmq.client import Message, MessageExt, MessageQueue, Producer, RetryLater, RPCHook
 from pocketmq.client.errors import ClientError, SendFailed
 from pocketmq.client.hooks.hooks import (
     CheckForbiddenContext,
@@ -21,17 +21,12 @@ from pocketmq.client.hooks.hooks import (
     SendMessageContext,
     SendMessageHook,
 )
-from pocketmq.client.hooks.rpc_hooks import RPCHook
-from pocketmq.client.producing.producer import Producer
 from pocketmq.client.producing.send_hooks import message_type
-from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.values.listener_returns import ConsumeOrderlyStatus, ConsumeReturnType
-from pocketmq.client.values.message import Message, MessageExt
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.schema import Request
 
-from client_waits import Seen, consuming, send
+from client_waits import Seen, consuming, polling, send
 from waiting import until
 
 
@@ -192,8 +187,7 @@ async def test_ordered_and_lite_consumers_call_their_hooks_too(namesrv_addr: str
         await until(lambda: sum(ok for _, ok, _ in ordered.after) == 2)
     assert ordered.after[0] == ("SUSPEND_CURRENT_QUEUE_A_MOMENT", False, ConsumeReturnType.FAILED)
     assert ordered.after[-1] == ("SUCCESS", True, ConsumeReturnType.SUCCESS)
-    async with LitePullConsumer("l", namesrv_addr=namesrv_addr, hooks=[lite], start="first") as consumer:
-        consumer.subscribe("T")
+    async with polling(namesrv_addr, "l", hooks=[lite]) as consumer:
         async with asyncio.timeout(30):
             while lite.before < 2:
                 await consumer.poll(1000)

@@ -1,15 +1,13 @@
 """Traces: records as the official client writes them, and what a client sends to the trace topic."""
 
-import asyncio
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.delivery.listeners import RetryLater
-from pocketmq.client.errors import ClientError
+from pocketmq.broker.node import Node
+from pocketmq.client import ClientError, Producer, ProducerSettings, PushConsumer, RetryLater
 from pocketmq.client.hooks.hooks import Hooks, MessageType
 from pocketmq.client.hooks.trace_dispatcher import (
     MAX_WAITING,
@@ -25,18 +23,15 @@ from pocketmq.client.hooks.trace_records import (
     encode_trace,
     trace_keys,
 )
-from pocketmq.client.producing.producer import Producer
 from pocketmq.client.producing.transaction import LocalTransactionState, TransactionProducer
-from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.settings.client_settings import AccessChannel, ClientSettings
-from pocketmq.client.settings.producer_settings import ProducerSettings
 from pocketmq.client.values.message import Message, MessageExt
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.requests.send import RecallMessage
 from pocketmq.protocol.wire.command import Command
 
 from client_vectors import FOLDER, feature_vectors
-from client_waits import Seen, make_node, stored
+from client_waits import Seen, stored
 from waiting import until
 
 
@@ -182,14 +177,11 @@ async def test_an_exchange_leaves_the_records_that_the_official_client_leaves(na
     assert {tagged.message_id, "k1", "k2"} <= set(keys)
 
 
-async def test_a_trace_that_cannot_be_sent_delays_nothing(tmp_path: Path) -> None:
-    node = make_node(tmp_path / "store")
-    await node.start()
+async def test_a_trace_that_cannot_be_sent_delays_nothing(node: Node) -> None:
     async with Producer(
         "p" * 110, namesrv_addr=node.namesrv_address, enable_trace=True
     ) as producer:  # the trace's own group is too long
         assert (await producer.send("T", b"x")).message_id
-    await node.stop()
 
 
 async def test_an_unexpected_error_does_not_end_the_trace(caplog: pytest.LogCaptureFixture) -> None:
@@ -277,16 +269,3 @@ def test_recalls_are_traced_if_enabled() -> None:
         ("g", "T", "7F0000010A", True),
         ("g", "T", "7F0000010A", False),
     ]
-
-
-async def test_shutdown_sends_waiting_traces_and_leaves_no_task(namesrv_addr: str) -> None:
-    before = asyncio.all_tasks()
-    async with Producer(
-        "p", namesrv_addr=namesrv_addr, enable_trace=True, trace_msg_batch_num=20
-    ) as producer:
-        for _ in range(30):
-            await producer.send("T", b"x")
-    await asyncio.sleep(0)
-    assert asyncio.all_tasks() == before
-    texts, _ = await traces(namesrv_addr, "RMQ_SYS_TRACE_TOPIC")
-    assert len(decode_traces("".join(texts))) == 30

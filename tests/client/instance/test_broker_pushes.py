@@ -1,48 +1,30 @@
 """Requests of brokers to a client: resets (220), offsets (221), replies (326), and unknown codes."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.config.broker_config import BrokerConfig
-from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.node import Node
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.producing.request_reply import Requester
-from pocketmq.client.push.push_consumer import PushConsumer
-from pocketmq.client.values.message import MessageExt
+from pocketmq.client import MessageExt, MessageQueue, Producer, PushConsumer, Requester
 from pocketmq.protocol.bodies.client_state import GetConsumerStatusBody
 from pocketmq.protocol.message import properties as names
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.requests.offset import InvokeBrokerToGetConsumerStatus, InvokeBrokerToResetOffset
 from pocketmq.protocol.requests.to_client import PushReplyMessageToClient
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.schema import to_fields
-from pocketmq.store.config import StoreConfig
 
 from client_waits import Seen, consuming, send
 from waiting import until
 
 
-@pytest.fixture
-async def old_reset(tmp_path: Path) -> AsyncIterator[Node]:
-    """A broker that resets offsets by pushing the reset to the members."""
-    store = StoreConfig(store_path_root_dir=str(tmp_path / "store"))
-    config = BrokerConfig(listen_port=0, store=store, use_server_side_reset_offset=False)
-    node = Node(config, NameServerConfig(listen_port=0))
-    await node.start()
-    yield node
-    await node.stop()
-
-
 async def test_a_member_follows_the_brokers_reset_and_reports_its_offsets(
-    old_reset: Node, monkeypatch: pytest.MonkeyPatch
+    node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A broker that resets offsets by pushing the reset to the members."""
+    node.broker.config.use_server_side_reset_offset = False
     monkeypatch.setattr("pocketmq.client.push.push_queues.RESET_WAIT_SECONDS", 0.05)
-    address = old_reset.namesrv_address
+    address = node.namesrv_address
     await send(address, "T", 8)
     seen = Seen()
     async with consuming(address, seen) as consumer:
@@ -135,21 +117,20 @@ async def test_a_request_goes_to_the_named_queue(namesrv_addr: str) -> None:
     assert [message.properties.get("colour") for message in found].count("red") == 1
 
 
-async def test_requests_a_client_cannot_answer_get_the_official_codes(namesrv_addr: str) -> None:
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        pushes = producer._running.connections._on_push
-        assert pushes is not None
-        connection = Answers()
-        for asked in (
-            Command(9999, 1),
-            Command(307, 2, fields={"consumerGroup": "g", "clientId": "c"}),
-            Command(309, 3, fields={"consumerGroup": "g"}),
-            Command(220, 4, fields={}),
-            Command(326, 5, fields={"topic": "T"}),
-            Command(39, 6, fields={}, body=b"no record"),
-            Command(221, 7, fields={"topic": "T", "group": "g"}),
-        ):
-            pushes(connection, asked)  # type: ignore[arg-type]
+async def test_requests_a_client_cannot_answer_get_the_official_codes(producer: Producer) -> None:
+    pushes = producer._running.connections._on_push
+    assert pushes is not None
+    connection = Answers()
+    for asked in (
+        Command(9999, 1),
+        Command(307, 2, fields={"consumerGroup": "g", "clientId": "c"}),
+        Command(309, 3, fields={"consumerGroup": "g"}),
+        Command(220, 4, fields={}),
+        Command(326, 5, fields={"topic": "T"}),
+        Command(39, 6, fields={}, body=b"no record"),
+        Command(221, 7, fields={"topic": "T", "group": "g"}),
+    ):
+        pushes(connection, asked)  # type: ignore[arg-type]
     assert [code for code, _ in connection.answers] == [3, 1, 1, 1, 1, 1, 0]
     assert connection.answers[0][1] == " request type 9999 not supported"
     assert connection.answers[1][1] == "The Consumer Group <g> not exist in this consumer"

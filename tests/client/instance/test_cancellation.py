@@ -8,16 +8,11 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client import tasks
+from pocketmq.client import Message, Producer, PullConsumer, Requester, tasks
 from pocketmq.client.errors import RequestTimeout, SendTimedOut
 from pocketmq.client.instance.instance import ClientInstance
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.producing.request_reply import Requester
-from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.pulling.pull_consumer import PullConsumer
-from pocketmq.client.values.message import Message
 
-from client_waits import Seen, consuming, open_sockets, send
+from client_waits import Seen, consuming, locked, open_sockets, polling, send
 from waiting import until
 
 LONG = 30.0
@@ -83,8 +78,7 @@ async def iterate(namesrv_addr: str) -> None:
 
 
 async def poll(namesrv_addr: str) -> None:
-    async with LitePullConsumer("g", namesrv_addr=namesrv_addr, start="first") as consumer:
-        consumer.subscribe("T")
+    async with polling(namesrv_addr) as consumer:
         while not await consumer.poll(100):
             pass
         await consumer.commit()
@@ -118,17 +112,12 @@ async def test_a_client_cancelled_at_any_await_leaves_nothing_behind(node: Node,
         await until(lambda: asyncio.all_tasks() <= before, LONG)
         await until(lambda: open_sockets() <= sockets, LONG)
         assert not ClientInstance.by_loop.get(asyncio.get_running_loop()), f"step {step}"
-        await until(lambda: not _locked(node), LONG)
+        await until(lambda: not locked(node), LONG)
     assert step > 5
 
 
 async def _cancelled(work: Coroutine[Any, Any, None], step: int) -> bool:
     return await cancelled_at(work, step)
-
-
-def _locked(node: Node) -> list[object]:
-    """Queues with a lock at the broker."""
-    return [queue for locks in node.broker.membership.locks._groups.values() for queue in locks]
 
 
 # -- several loops, the wrong time

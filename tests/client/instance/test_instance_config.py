@@ -1,13 +1,16 @@
 """Clients of one instance name share one instance, so its settings must agree."""
 
+from collections.abc import Callable
+from functools import partial
+from itertools import permutations
 from typing import Any
 
 import pytest
-from pocketmq.client.errors import ClientError
-from pocketmq.client.hooks.acl import AclClientRPCHook
-from pocketmq.client.hooks.rpc_hooks import RPCHook
-from pocketmq.client.producing.producer import Producer
+from pocketmq.client import AclClientRPCHook, AdminClient, ClientError, Producer, PullConsumer, RPCHook
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
+
+from client_waits import send
 
 
 @pytest.mark.parametrize(
@@ -49,6 +52,19 @@ async def test_clients_that_agree_share_an_instance_whatever_their_kind(namesrv_
     ):
         assert producer._running is consumer._running
     assert "secret" not in repr(AclClientRPCHook("user", "secret"))
+
+
+CLIENTS: list[Callable[..., Any]] = [AdminClient, partial(Producer, "p"), partial(PullConsumer, "g")]
+
+
+@pytest.mark.parametrize("makers", list(permutations(CLIENTS, 2)))
+async def test_a_client_outlives_another_of_its_instance(namesrv_addr: str, makers: Any) -> None:
+    await send(namesrv_addr, "T", 1)
+    first, second = (make(namesrv_addr=namesrv_addr, instance_name="shared") for make in makers)
+    async with first:
+        async with second:
+            assert first.client_id == second.client_id
+        assert await first._running.connections.call_for_body(namesrv_addr, GetRouteInfoByTopic(topic="T"))
 
 
 async def test_traces_of_clients_that_do_not_agree_have_instances_of_their_own(namesrv_addr: str) -> None:

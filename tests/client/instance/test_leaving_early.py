@@ -1,34 +1,23 @@
 """Clients that leave at an awkward moment: during a rebalance, during their own start, or while sending traces."""
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
+from pocketmq.client import ClientClosed, MessageModel, Producer, PullConsumer, PushConsumer, SendStatus
 from pocketmq.client.connections.name_servers import NameServers
-from pocketmq.client.errors import ClientClosed
 from pocketmq.client.hooks.trace_records import decode_traces
 from pocketmq.client.instance.client import Client
 from pocketmq.client.instance.instance import ClientInstance
-from pocketmq.client.producing.producer import Producer
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.pulling.pull_consumer import PullConsumer
-from pocketmq.client.push.push_consumer import PushConsumer
-from pocketmq.client.values.results import SendStatus
-from pocketmq.protocol.bodies.client import MessageModel
 from pocketmq.protocol.requests.membership import HeartBeat, UnregisterClient
 from pocketmq.testing.faults.faults import Faults
 
-from client_waits import Seen, consuming, open_sockets, send, stored
+from client_waits import Seen, consuming, locked, open_sockets, send, stored
 from waiting import until
 
 LONG = 30.0
-
-
-def locked(node: Node) -> list[object]:
-    """Queues with a lock at the broker."""
-    return [queue for locks in node.broker.membership.locks._groups.values() for queue in locks]
 
 
 # -- locks
@@ -138,7 +127,7 @@ def broadcasting(namesrv_addr: str) -> PushConsumer:
 
 
 @pytest.fixture
-def slow_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def slow_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looking for name servers takes a moment, as it does with an address server."""
 
     async def find(_: NameServers) -> None:
@@ -146,7 +135,6 @@ def slow_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             await asyncio.sleep(0)
 
     monkeypatch.setattr(NameServers, "find_servers", find)
-    monkeypatch.setenv("ROCKETMQ_CLIENT_LOCAL_OFFSET_STORE_DIR", str(tmp_path / "offsets"))
 
 
 @pytest.mark.usefixtures("slow_start")

@@ -1,13 +1,12 @@
 """What an instance knows about brokers: the port for each request, and the error for an unknown broker."""
 
 import pytest
+from pocketmq.client import MessageQueue, RouteNotFound
 from pocketmq.client.connections.name_servers import NameServers
 from pocketmq.client.connections.pool import ConnectionPool
 from pocketmq.client.connections.route import Route
-from pocketmq.client.errors import RouteNotFound
 from pocketmq.client.instance.route_book import RouteBook
 from pocketmq.protocol.bodies.routes import BrokerData, QueueData, TopicRouteData
-from pocketmq.protocol.message.message_queue import MessageQueue
 
 QUEUE = MessageQueue("T", "b", 0)
 ROUTE = TopicRouteData(

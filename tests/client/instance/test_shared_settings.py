@@ -1,53 +1,23 @@
 """Settings of the shared part: the VIP channel, heartbeats, what is decoded, and the one loop a client belongs to."""
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
 import uvloop
 from pocketmq.broker.node import Node
-from pocketmq.client.hooks.rpc_hooks import RPCHook
+from pocketmq.client import LitePullConsumer, MessageQueue, Producer, PushConsumer
 from pocketmq.client.instance.instance_config import instance_config
 from pocketmq.client.offsets.offset_store import OffsetMemory
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.protocol.bodies.client import HeartbeatData
 from pocketmq.protocol.message.compression import decompress
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.membership import HeartBeat
-from pocketmq.protocol.wire.command import Command, RawBody
-from pocketmq.protocol.wire.schema import Request
 
-from client_waits import Seen, consuming, make_node, send
-from ports import fixed_port
+from client_waits import Asked, Seen, consuming, send
 from waiting import until
 
 
-class Asked(RPCHook):
-    """Keeps which request went where, and the heartbeats with their answers."""
-
-    def __init__(self) -> None:
-        self.sent: list[tuple[str, str]] = []
-        self.heartbeats: list[HeartbeatData] = []
-        self.answers: list[dict[str, str]] = []
-
-    def before_request(
-        self, address: str, request: Request[Any], fields: dict[str, str], body: RawBody | None
-    ) -> None:
-        self.sent.append((request.name, address))
-        if isinstance(request, HeartBeat):
-            self.heartbeats.append(HeartbeatData.decode(body))
-
-    def after_response(self, address: str, request: Request[Any], response: Command) -> None:
-        if isinstance(request, HeartBeat):
-            self.answers.append(response.fields or {})
-
-
-async def test_the_vip_channel_is_for_what_the_official_client_sends_there(tmp_path: Path) -> None:
-    node = make_node(tmp_path / "store", port=fixed_port())  # the fast port, two below, is free as well
-    await node.start()
+async def test_the_vip_channel_is_for_what_the_official_client_sends_there(node: Node) -> None:
     asked, seen = Asked(), Seen()
     options: dict[str, Any] = {
         "namesrv_addr": node.namesrv_address,
@@ -66,41 +36,42 @@ async def test_the_vip_channel_is_for_what_the_official_client_sends_there(tmp_p
         await until(lambda: len(seen.messages) == 3, timeout=30)
         await one.lag()
         main = producer._running.routes.master("broker-a", main_port=True) or ""
-    await node.stop()
     host, _, port = main.rpartition(":")
     fast = f"{host}:{int(port) - 2}"
-    by_address = {address: {name for name, to in asked.sent if to == address} for address in (main, fast)}
+    names = {address: {one.name for to, one in asked.requests if to == address} for address in (main, fast)}
     to_fast = {"SEND_MESSAGE_V2", "GET_CONSUMER_LIST_BY_GROUP", "LOCK_BATCH_MQ", "QUERY_CONSUMER_OFFSET"}
     to_fast |= {"GET_MAX_OFFSET", "UPDATE_CONSUMER_OFFSET", "UNLOCK_BATCH_MQ"}
-    assert to_fast <= by_address[fast]
-    assert {"HEART_BEAT", "PULL_MESSAGE", "UNREGISTER_CLIENT"} <= by_address[main]
-    assert by_address[main].isdisjoint(by_address[fast] - {"UNLOCK_BATCH_MQ"})
+    assert to_fast <= names[fast]
+    assert {"HEART_BEAT", "PULL_MESSAGE", "UNREGISTER_CLIENT"} <= names[main]
+    assert names[main].isdisjoint(names[fast] - {"UNLOCK_BATCH_MQ"})
 
 
 async def test_subscriptions_are_not_sent_again_to_a_broker_that_knows_the_fingerprint(node: Node) -> None:
     asked = Asked()
     await send(node.namesrv_address, "T", 1)
     async with consuming(node.namesrv_address, Seen(), use_heartbeat_v2=True, hooks=[asked]) as consumer:
-        await until(lambda: len(asked.answers) >= 1 and consumer._running.routes.brokers.all_addresses())
-        heartbeats = consumer._running.heartbeats
+        heartbeats, brokers = consumer._running.heartbeats, consumer._running.routes.brokers
+        await until(lambda: "HEART_BEAT" in asked.bodies and brokers.all_addresses())
+        sent = asked.bodies["HEART_BEAT"]
         for _ in range(3):
             await heartbeats.send()
-        assert asked.heartbeats[-1].without_sub
-        assert asked.heartbeats[-1].consumer_data_set[0].subscription_data_set == []
-        assert asked.heartbeats[-1].heartbeat_fingerprint != 0
-        assert asked.answers[-1]["IS_SUPPORT_HEART_BEAT_V2"] == "true"
-        before = len(asked.heartbeats)
+        last = HeartbeatData.decode(sent[-1])
+        assert last.without_sub
+        assert last.consumer_data_set[0].subscription_data_set == []
+        assert last.heartbeat_fingerprint != 0
+        answers = [answer.fields or {} for request, answer in asked.answers if isinstance(request, HeartBeat)]
+        assert answers[-1]["IS_SUPPORT_HEART_BEAT_V2"] == "true"
+        before = len(sent)
         consumer.subscribe("Other")
-        await until(lambda: len(asked.answers) > before)
-        changed = asked.heartbeats[-1]
+        await until(lambda: len(sent) > before)
+        changed = HeartbeatData.decode(sent[-1])
         assert not changed.without_sub
         assert {one.topic for one in changed.consumer_data_set[0].subscription_data_set} >= {"T", "Other"}
 
 
-async def test_bodies_may_be_left_compressed_or_out(namesrv_addr: str) -> None:
+async def test_bodies_may_be_left_compressed_or_out(namesrv_addr: str, producer: Producer) -> None:
     body = b"long" * 5000
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        await producer.send("T", body)
+    await producer.send("T", body)
     found = {}
     for name, options in {
         "all": {},
@@ -173,8 +144,7 @@ async def test_a_client_works_in_every_event_loop(namesrv_addr: str, loop_factor
         async with Producer("p", namesrv_addr=namesrv_addr) as producer:
             await producer.send("T", b"awaited")
             await asyncio.gather(*(producer.send_nowait("T", b"future") for _ in range(3)))
-        options: dict[str, Any] = {"subscription": {"T": "*"}, "start": "first"}
-        async with PushConsumer("g", orderly=True, namesrv_addr=namesrv_addr, **options) as consumer:
+        async with consuming(namesrv_addr, orderly=True) as consumer:
             return [message.body for message in await consumer.fetch(4, timeout_ms=30_000)]
 
     def run() -> list[bytes]:

@@ -8,15 +8,18 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client.errors import ClientClosed
+from pocketmq.client import (
+    AdminClient,
+    ClientClosed,
+    Message,
+    Producer,
+    PullConsumer,
+    PushConsumer,
+    Requester,
+)
 from pocketmq.client.instance.client import Client
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.producing.request_reply import Requester
 from pocketmq.client.producing.transaction import LocalTransactionState, TransactionProducer
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.pulling.pull_consumer import PullConsumer
-from pocketmq.client.push.push_consumer import PushConsumer
-from pocketmq.client.values.message import Message
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_waits import Seen, send
@@ -35,6 +38,7 @@ CLIENTS: dict[str, Callable[..., Client]] = {
     "iterated": lambda **options: PushConsumer("i", subscription={"T": "*"}, **options),
     "lite": lambda **options: LitePullConsumer("l", **options),
     "pull": lambda **options: PullConsumer("r", **options),
+    "admin": AdminClient,
 }
 USES: dict[str, list[Use]] = {
     "producer": [
@@ -71,6 +75,7 @@ USES: dict[str, list[Use]] = {
         lambda one: one.commit(QUEUE, 0),
         lambda one: one.broker_address(QUEUE),
     ],
+    "admin": [lambda one: one.topics(), lambda one: one.cluster_info()],
 }
 BEFORE_TOO: dict[str, list[Use]] = {
     "listening": [

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-from pocketmq.client.errors import ClientError
+from pocketmq.client import ClientError, MessageQueue
 from pocketmq.client.offsets.file_store import LocalFileOffsetStore
-from pocketmq.protocol.message.message_queue import MessageQueue
 
 QUEUE = MessageQueue("T", "broker-a", 1)
 OTHER = MessageQueue("T", "broker-a", 2)

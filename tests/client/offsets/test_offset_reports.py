@@ -1,27 +1,15 @@
 """A topic's first offset reaches a broker alone, last offsets are awaited, and pulls carry offsets only afterwards."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client.hooks.rpc_hooks import RPCHook
+from pocketmq.client import MessageQueue
 from pocketmq.client.instance.instance import ClientInstance
-from pocketmq.client.instance.instance_config import instance_config
 from pocketmq.client.offsets.broker_store import RemoteBrokerOffsetStore
-from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.settings.client_settings import ClientSettings
-from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET
-from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.protocol.requests.offset import UpdateConsumerOffset
-from pocketmq.protocol.requests.pull import PullMessage
-from pocketmq.protocol.wire.command import Command, RawBody
-from pocketmq.protocol.wire.schema import Request
 from pocketmq.testing import LoggedRequest, Reply
 from pocketmq.testing.faults.faults import Faults
 
-from client_waits import Seen, committed, consuming, send
 from waiting import until
 
 QUEUES = [MessageQueue("T", "b", queue_id) for queue_id in range(4)]
@@ -69,15 +57,13 @@ def broker(node: Node, faults: Faults) -> OffsetBroker:
 
 
 @pytest.fixture
-async def store(broker: OffsetBroker) -> AsyncIterator[RemoteBrokerOffsetStore]:
+async def store(broker: OffsetBroker, instance: ClientInstance) -> RemoteBrokerOffsetStore:
     """An offset store with an offset in each of QUEUES."""
-    instance = ClientInstance.get(instance_config(ClientSettings(namesrv_addr="127.0.0.1:1")))
     instance.routes.brokers.keep({"b": {0: broker.address}})
     found = RemoteBrokerOffsetStore(instance, "g")
     for queue in QUEUES:
         found.update(queue, 10 + queue.queue_id)
-    yield found
-    await instance.shutdown()
+    return found
 
 
 async def report_first(store: RemoteBrokerOffsetStore, broker: OffsetBroker) -> None:
@@ -189,66 +175,3 @@ async def test_a_broker_that_never_answers_does_not_block_a_leaving_consumer(
     async with asyncio.timeout(4):
         await store.persist_last(QUEUES)
     assert "not persisted in time" in caplog.text
-
-
-# -- whole consumers
-
-
-class UnderWay(RPCHook):
-    """Counts the offset reports of a topic in flight, and records the queues reported one-way."""
-
-    def __init__(self, topic: str) -> None:
-        self.topic = topic
-        self.is_told = False
-        self.at_once = 0
-        self.too_early: list[Request[Any]] = []
-        self.carried = 0
-        self.updates: list[int] = []
-
-    def before_request(
-        self, address: str, request: Request[Any], fields: dict[str, str], body: RawBody | None
-    ) -> None:
-        if isinstance(request, UpdateConsumerOffset) and request.topic == self.topic:
-            self.updates.append(request.queue_id)
-            self.at_once += 1
-            if not self.is_told and self.at_once > 1:
-                self.too_early.append(request)
-        elif isinstance(request, PullMessage) and request.topic == self.topic:
-            carries = bool(request.sys_flag & PULL_COMMIT_OFFSET)
-            self.carried += carries
-            if carries and not self.is_told:
-                self.too_early.append(request)
-
-    def after_response(self, address: str, request: Request[Any], response: Command) -> None:
-        if isinstance(request, UpdateConsumerOffset) and request.topic == self.topic:
-            self.at_once -= 1
-            self.is_told = True
-
-
-async def test_pulls_carry_offsets_only_once_the_broker_has_the_topic(node: Node) -> None:
-    await send(node.namesrv_address, "T", 40)
-    seen, hook = Seen(), UnderWay("T")
-    async with consuming(node.namesrv_address, seen, hooks=[hook]):
-        await until(lambda: len(seen.messages) == 40)
-        await send(node.namesrv_address, "T", 8)
-        await until(lambda: len(seen.messages) == 48)
-        await until(lambda: hook.is_told)
-        await send(node.namesrv_address, "T", 8)
-        await until(lambda: hook.carried)
-    assert not hook.too_early
-    assert sum(offset or 0 for offset in (await committed(node.namesrv_address, "g", "T")).values()) == 56
-
-
-async def test_a_leaving_lite_consumer_reports_every_queue_the_first_one_alone(node: Node) -> None:
-    await send(node.namesrv_address, "T", 40)
-    hook, polled = UnderWay("T"), 0
-    async with LitePullConsumer(
-        "g", namesrv_addr=node.namesrv_address, start="first", hooks=[hook]
-    ) as consumer:
-        consumer.subscribe("T")
-        while polled < 40:
-            polled += len(await consumer.poll(1000))
-        consumer._queues.remember(consumer._queues.assigned)
-    assert not hook.too_early
-    assert sorted(set(hook.updates)) == [0, 1, 2, 3]
-    assert hook.at_once == 0, "each first offset waits for its answer"

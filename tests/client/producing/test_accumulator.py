@@ -4,14 +4,10 @@ import asyncio
 from datetime import datetime, timedelta
 
 import pytest
+from pocketmq.client import Message, MessageQueue, Producer, ProducerSettings, SendResult
 from pocketmq.client.errors import ClientError, ValidationFailed
 from pocketmq.client.hooks.hooks import SendMessageContext, SendMessageHook
 from pocketmq.client.producing.batches import ProduceAccumulator, split_result
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.settings.producer_settings import ProducerSettings
-from pocketmq.client.values.message import Message
-from pocketmq.client.values.results import SendResult
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.properties import decode_properties
 
 from client_waits import stored

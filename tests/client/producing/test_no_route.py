@@ -3,8 +3,7 @@
 import re
 
 import pytest
-from pocketmq.client.errors import RequestRefused, RouteNotFound, SendFailed
-from pocketmq.client.producing.producer import Producer
+from pocketmq.client import Producer, RequestRefused, RouteNotFound, SendFailed
 from pocketmq.client.producing.send_retry import NOT_FOUND_TOPIC_EXCEPTION
 from pocketmq.testing import EmbeddedServer, RocketMQCluster
 

@@ -84,13 +84,12 @@ async def test_back_pressure_that_lasts_too_long_is_a_timeout(node: Node, faults
     assert all(isinstance(end, SendFailed) for end in ends)
 
 
-async def test_keywords_that_no_send_has_or_that_contradict_each_other_are_named(namesrv_addr: str) -> None:
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        for keywords, words in (
-            ({"tag": "a"}, r"^this send has no keyword tag: did you mean tags\?$"),
-            ({"zzz": 1}, "this send has no keyword zzz: there are tags, keys"),
-            ({"queue_id": 1, "sharding_key": "k"}, "give only one of queue, queue_id"),
-        ):
-            for send in (producer.send, producer.send_nowait, producer.send_oneway):
-                with pytest.raises(InvalidArgument, match=words):
-                    await send("Orders", b"x", **keywords)
+async def test_keywords_that_no_send_has_or_that_contradict_each_other_are_named(producer: Producer) -> None:
+    for keywords, words in (
+        ({"tag": "a"}, r"^this send has no keyword tag: did you mean tags\?$"),
+        ({"zzz": 1}, "this send has no keyword zzz: there are tags, keys"),
+        ({"queue_id": 1, "sharding_key": "k"}, "give only one of queue, queue_id"),
+    ):
+        for send in (producer.send, producer.send_nowait, producer.send_oneway):
+            with pytest.raises(InvalidArgument, match=words):
+                await send("Orders", b"x", **keywords)

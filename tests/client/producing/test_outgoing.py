@@ -4,11 +4,8 @@ from contextlib import suppress
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.errors import ClientError
+from pocketmq.client import ClientError, Message, Producer, ProducerSettings
 from pocketmq.client.producing.outgoing import Outgoing, OutgoingMaker
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.settings.producer_settings import ProducerSettings
-from pocketmq.client.values.message import Message
 from pocketmq.client.values.namespaces import Namespace
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
+from pocketmq.client import Message, MessageQueue, Producer, SendStatus, select_by_hash
 from pocketmq.client.errors import (
     ClientError,
     InvalidArgument,
@@ -14,24 +15,17 @@ from pocketmq.client.errors import (
     SendFailed,
     ValidationFailed,
 )
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.producing.queue_choice import select_by_hash
-from pocketmq.client.values.message import Message
-from pocketmq.client.values.results import SendStatus
 from pocketmq.protocol.message.compression import decompress
 from pocketmq.protocol.message.flags import COMPRESSED
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from client_waits import open_sockets, stored
-from waiting import until
+from client_waits import stored
 
 
-async def test_result_has_the_queue_and_offset_of_the_stored_message(namesrv_addr: str) -> None:
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        properties = {"colour": "red", "two lines": "a\nb"}
-        result = await producer.send("T", b"hello", tags="a", keys=["k1", "k2"], properties=properties)
+async def test_a_result_names_the_place_of_the_stored_message(namesrv_addr: str, producer: Producer) -> None:
+    properties = {"colour": "red", "two lines": "a\nb"}
+    result = await producer.send("T", b"hello", tags="a", keys=["k1", "k2"], properties=properties)
     (record,) = await stored(namesrv_addr, "T")
     found = decode_properties(bytes(record.properties))
     assert result.status is SendStatus.SEND_OK
@@ -41,67 +35,61 @@ async def test_result_has_the_queue_and_offset_of_the_stored_message(namesrv_add
     assert found.items() >= {"TAGS": "a", "KEYS": "k1 k2", **properties}.items()
 
 
-async def test_messages_are_sent_to_the_queues_in_turn(namesrv_addr: str) -> None:
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        results = [await producer.send("T", b"x") for _ in range(8)]
+async def test_messages_are_sent_to_the_queues_in_turn(producer: Producer) -> None:
+    results = [await producer.send("T", b"x") for _ in range(8)]
     assert sorted(result.queue.queue_id for result in results) == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
-async def test_a_queue_of_a_missing_topic_is_found_by_the_template(namesrv_addr: str) -> None:
+async def test_a_queue_of_a_missing_topic_is_found_by_the_template(producer: Producer) -> None:
     queue = MessageQueue("T", "broker-a", 1)
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        assert (await producer.send("T", b"the first of all", queue=queue)).queue == queue
-        with pytest.raises(SendFailed, match=r"The broker\[broker-z\] not exist"):
-            await producer.send("T", b"x", queue=MessageQueue("T", "broker-z", 0))
+    assert (await producer.send("T", b"the first of all", queue=queue)).queue == queue
+    with pytest.raises(SendFailed, match=r"The broker\[broker-z\] not exist"):
+        await producer.send("T", b"x", queue=MessageQueue("T", "broker-z", 0))
 
 
-async def test_arguments_of_another_kind_are_refused_in_words(namesrv_addr: str) -> None:
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        wrong: Any = producer  # no type checker lets these pass
-        for call, reason in (
-            (
-                lambda: wrong.send("T", b"x", queue=3),
-                "must be a MessageQueue, got 3; the number of a queue is queue_id",
-            ),
-            (lambda: wrong.send("T", b"x", queue_id="3"), "queue_id must be a whole number, not str"),
-            (lambda: wrong.send("T", b"x", selector=3), "selector must be a function, not int"),
-            (lambda: wrong.send("T", b"x", sharding_key=b"k"), "must be text or a whole number, not bytes"),
-            (lambda: wrong.send("T", b"x", arg="k"), "give a selector, or sharding_key"),
-            (lambda: wrong.send("T", b"x", sharding_key="k", arg=3), "give a selector, or sharding_key"),
-            (lambda: wrong.send("T", b"x", timeout_ms="3000"), "timeout_ms must be milliseconds"),
-            (lambda: wrong.send("T", b"x", timeout_ms=float("nan")), "timeout_ms must be milliseconds"),
-            (lambda: wrong.send_batch([b"x"]), "a member of messages must be Message, not bytes"),
-            (lambda: wrong.reply("who?", b"x"), "question must be MessageExt, not str"),
-            (lambda: wrong.resend(Message("T", b"x")), "message must be MessageExt, not Message"),
-        ):
-            with pytest.raises(InvalidArgument, match=reason):
-                await call()
+async def test_arguments_of_another_kind_are_refused_in_words(producer: Producer) -> None:
+    wrong: Any = producer  # no type checker lets these pass
+    for call, reason in (
+        (
+            lambda: wrong.send("T", b"x", queue=3),
+            "must be a MessageQueue, got 3; the number of a queue is queue_id",
+        ),
+        (lambda: wrong.send("T", b"x", queue_id="3"), "queue_id must be a whole number, not str"),
+        (lambda: wrong.send("T", b"x", selector=3), "selector must be a function, not int"),
+        (lambda: wrong.send("T", b"x", sharding_key=b"k"), "must be text or a whole number, not bytes"),
+        (lambda: wrong.send("T", b"x", arg="k"), "give a selector, or sharding_key"),
+        (lambda: wrong.send("T", b"x", sharding_key="k", arg=3), "give a selector, or sharding_key"),
+        (lambda: wrong.send("T", b"x", timeout_ms="3000"), "timeout_ms must be milliseconds"),
+        (lambda: wrong.send("T", b"x", timeout_ms=float("nan")), "timeout_ms must be milliseconds"),
+        (lambda: wrong.send_batch([b"x"]), "a member of messages must be Message, not bytes"),
+        (lambda: wrong.reply("who?", b"x"), "question must be MessageExt, not str"),
+        (lambda: wrong.resend(Message("T", b"x")), "message must be MessageExt, not Message"),
+    ):
+        with pytest.raises(InvalidArgument, match=reason):
+            await call()
 
 
-async def test_a_selector_keeps_equal_arguments_in_one_queue(namesrv_addr: str) -> None:
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        await producer.send("T", b"x")
-        results = [await producer.send("T", b"x", selector=select_by_hash, arg="order-7") for _ in range(4)]
-        given = await producer.send("T", b"x", queue_id=2)
-        with pytest.raises(SendFailed, match="topic T has no queue 99 to write to"):
-            await producer.send("T", b"x", queue_id=99)
+async def test_a_selector_keeps_equal_arguments_in_one_queue(producer: Producer) -> None:
+    await producer.send("T", b"x")
+    results = [await producer.send("T", b"x", selector=select_by_hash, arg="order-7") for _ in range(4)]
+    given = await producer.send("T", b"x", queue_id=2)
+    with pytest.raises(SendFailed, match="topic T has no queue 99 to write to"):
+        await producer.send("T", b"x", queue_id=99)
     assert len({result.queue for result in results}) == 1
     assert given.queue.queue_id == 2
 
 
-async def test_a_sharding_key_is_the_official_selector_by_hash(namesrv_addr: str) -> None:
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        await producer.send("T", b"x")
-        for key in ("order-7", "order-8", 7):
-            by_key = await producer.send("T", b"x", sharding_key=key)
-            by_selector = await producer.send("T", b"x", selector=select_by_hash, arg=key)
-            assert by_key.queue == by_selector.queue
+async def test_a_sharding_key_is_the_official_selector_by_hash(producer: Producer) -> None:
+    await producer.send("T", b"x")
+    for key in ("order-7", "order-8", 7):
+        by_key = await producer.send("T", b"x", sharding_key=key)
+        by_selector = await producer.send("T", b"x", selector=select_by_hash, arg=key)
+        assert by_key.queue == by_selector.queue
 
 
-async def test_futures_get_their_results_and_share_the_connection(namesrv_addr: str) -> None:
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        first = await producer.send_nowait("T", b"0")  # nothing is connected yet
-        results = await asyncio.gather(*(producer.send_nowait("T", b"%d" % n) for n in range(1, 200)))
+async def test_futures_get_results_and_share_the_connection(namesrv_addr: str, producer: Producer) -> None:
+    first = await producer.send_nowait("T", b"0")  # nothing is connected yet
+    results = await asyncio.gather(*(producer.send_nowait("T", b"%d" % n) for n in range(1, 200)))
     assert len({result.message_id for result in (first, *results)}) == 200
     assert len(await stored(namesrv_addr, "T")) == 200
 
@@ -137,20 +125,6 @@ async def test_futures_under_back_pressure_are_all_sent(namesrv_addr: str) -> No
     assert len(await stored(namesrv_addr, "T")) == 100
 
 
-async def test_shutdown_waits_for_futures_in_flight(namesrv_addr: str) -> None:
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        await producer.send("T", b"first")
-        futures = [producer.send_nowait("T", b"x") for _ in range(50)]
-    assert {future.result().status for future in futures} == {SendStatus.SEND_OK}
-
-
-async def test_oneway_is_stored_without_an_answer(namesrv_addr: str) -> None:
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        await producer.send_oneway("T", b"x")
-        await producer.send("T", b"y")
-    assert len(await stored(namesrv_addr, "T")) == 2
-
-
 async def test_a_batch_longer_than_the_limit_is_split_and_keeps_its_order(namesrv_addr: str) -> None:
     messages = [Message("T", b"%04d" % n * 50, tags="t", keys=f"k{n}") for n in range(100)]
     async with Producer("p", namesrv_addr=namesrv_addr, max_message_size=4000) as producer:
@@ -161,14 +135,6 @@ async def test_a_batch_longer_than_the_limit_is_split_and_keeps_its_order(namesr
     assert len(results) > 5
     assert [bytes(record.body) for record in records] == [message.body for message in messages]
     assert [decode_properties(bytes(record.properties))["UNIQ_KEY"] for record in records] == ids
-
-
-async def test_a_batch_of_two_topics_is_refused_with_the_official_message(namesrv_addr: str) -> None:
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        with pytest.raises(
-            ValidationFailed, match="The topic of the messages in one batch should be the same"
-        ):
-            await producer.send_batch([Message("A", b"x"), Message("B", b"x")])
 
 
 @pytest.mark.parametrize("compress_type", ["ZLIB", "LZ4", "ZSTD"])
@@ -199,12 +165,6 @@ async def test_messages_that_every_broker_refuses_are_not_sent(
             await producer.send(topic, body)
 
 
-async def test_a_reserved_property_is_refused(namesrv_addr: str) -> None:
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        with pytest.raises(ClientError, match="The Property<DELAY> is used by system"):
-            await producer.send("T", b"x", properties={"DELAY": "3"})
-
-
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -219,11 +179,10 @@ async def test_a_reserved_property_is_refused(namesrv_addr: str) -> None:
     ],
 )
 async def test_values_that_would_arrive_changed_are_refused(
-    namesrv_addr: str, given: dict[str, Any], words: str
+    producer: Producer, given: dict[str, Any], words: str
 ) -> None:
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        with pytest.raises(ClientError, match=words):
-            await producer.send("T", b"x", **given)
+    with pytest.raises(ClientError, match=words):
+        await producer.send("T", b"x", **given)
 
 
 async def test_a_queue_of_another_topic_is_refused(namesrv_addr: str) -> None:
@@ -261,15 +220,6 @@ async def test_one_instance_name_shares_one_connection_and_refuses_a_second_of_o
         assert first.client_id.endswith("@shared")
         with pytest.raises(ClientError, match="has been created before"):
             await Producer("a", namesrv_addr=node.namesrv_address, instance_name="shared").start()
-
-
-async def test_shutdown_leaves_no_task_and_no_socket(namesrv_addr: str) -> None:
-    before = asyncio.all_tasks()
-    sockets = open_sockets()
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        await producer.send("T", b"x")
-    # The broker's side of the sockets closes in the next turns of the loop.
-    await until(lambda: asyncio.all_tasks() == before and open_sockets() <= sockets)
 
 
 async def test_a_message_too_long_for_the_broker_is_refused_with_its_code(namesrv_addr: str) -> None:

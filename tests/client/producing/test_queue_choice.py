@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.errors import SelectionFailed
+from pocketmq.client import MessageQueue, ProducerSettings, SelectionFailed
 from pocketmq.client.producing.queue_choice import (
     LatencyFaultTolerance,
     QueueTurn,
@@ -18,8 +18,6 @@ from pocketmq.client.producing.queue_choice import (
     select_by_hash,
     select_one_message_queue,
 )
-from pocketmq.client.settings.producer_settings import ProducerSettings
-from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_vectors import FakeClock, plain, vectors
 

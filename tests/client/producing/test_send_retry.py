@@ -1,22 +1,17 @@
 """The decision table of failed sends (the client's sendDefaultImpl and onExceptionImpl)."""
 
 import re
-from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pocketmq.client.errors import CallTimeout, SendFailed, SendTimedOut
+from pocketmq.client import CallTimeout, Message, MessageQueue, SendFailed, SendTimedOut
 from pocketmq.client.instance.instance import ClientInstance
-from pocketmq.client.instance.instance_config import instance_config
 from pocketmq.client.producing.outgoing import Outgoing
 from pocketmq.client.producing.send_retry import AttemptFailed, Failure, is_async_repeated, send_failed
 from pocketmq.client.producing.sender import Sender
-from pocketmq.client.settings.client_settings import ClientSettings
 from pocketmq.client.settings.producer_settings import RETRY_RESPONSE_CODES, ProducerSettings
-from pocketmq.client.values.message import Message
 from pocketmq.client.values.results import SEND_STATUS, SendResult, SendStatus
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from client_vectors import vectors
@@ -113,13 +108,6 @@ class Scripted(Sender):
     async def run(self, timeout_ms: int = 10_000) -> SendResult:
         outgoing = Outgoing("T", b"x", "", "id", Message("T", b"x"))
         return await self.send(outgoing, self.due_in(timeout_ms), attempts=3)
-
-
-@pytest.fixture
-async def instance() -> AsyncIterator[ClientInstance]:
-    made = ClientInstance.get(instance_config(ClientSettings(namesrv_addr="127.0.0.1:1")))
-    yield made
-    await made.shutdown()
 
 
 LATE = AttemptFailed(Failure.TIMEOUT, CallTimeout("late"))

@@ -6,27 +6,22 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.requests.membership import HeartBeat
 from pocketmq.protocol.requests.name_server import GetBrokerClusterInfo
 
-from client_network import Network, answering, broker, passed, reply
+from client_network import NAMESRV, Network, answering, in_network, passed, reply
 from client_waits import Seen, consuming
 from waiting import until
 
 COMMIT = LocalTransactionState.COMMIT_MESSAGE
 
 
-def test_every_broker_learns_of_a_producer_that_has_not_sent_yet() -> None:
-    network = Network()
-    brokers = {f"b{number}": BrokerData("c", f"b{number}", {0: f"b{number}:1"}) for number in range(3)}
+@in_network
+async def test_every_broker_learns_of_a_producer_that_has_not_sent_yet(network: Network) -> None:
+    network.cluster("b0", "b1", "b2")
+    brokers = {name: BrokerData("c", name, {0: f"{name}:1"}) for name in ("b0", "b1", "b2")}
     info = ClusterInfo(broker_addr_table=brokers, cluster_addr_table={"c": set(brokers)})
-    network.hosts["ns:1"] = answering({GetBrokerClusterInfo.code: lambda asked: reply(body=info.encode())})
-    for name in brokers:
-        network.hosts[f"{name}:1"] = broker()
-
-    async def scenario() -> None:
-        async with TransactionProducer("g", lambda message: COMMIT, namesrv_addr="ns:1"):
-            assert network.count(HeartBeat.code) == 3
-            await passed(100)
-
-    network.run(scenario)
+    network.hosts[NAMESRV] = answering({GetBrokerClusterInfo.code: lambda asked: reply(body=info.encode())})
+    async with TransactionProducer("g", lambda message: COMMIT, namesrv_addr=NAMESRV):
+        assert network.count(HeartBeat.code) == 3
+        await passed(100)
     assert network.count(HeartBeat.code, "b2:1") >= 4, "and goes on hearing of it"
 
 

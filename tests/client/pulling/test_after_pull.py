@@ -1,28 +1,22 @@
 """How an answer to a pull moves the position (the push consumer's pull callback)."""
 
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from pocketmq.client.errors import NotReachable, RequestRefused
-from pocketmq.client.hooks.hooks import Hooks
+from pocketmq.client import MessageQueue, NotReachable, RequestRefused
 from pocketmq.client.instance.instance import ClientInstance
-from pocketmq.client.instance.instance_config import instance_config
-from pocketmq.client.offsets.offset_store import NO_OFFSET, OffsetMemory, OffsetStore
+from pocketmq.client.offsets.offset_store import NO_OFFSET
 from pocketmq.client.pulling.pull_api import PullApi, PullOrder
 from pocketmq.client.pulling.queue_loop import delay_after_failure
 from pocketmq.client.push.push_queues import PullLoop
-from pocketmq.client.rebalancing.consumer_context import ConsumerContext, ConsumerStatistics
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
-from pocketmq.client.rebalancing.subscriptions import Subscriptions, subscription_of
-from pocketmq.client.settings.client_settings import ClientSettings
-from pocketmq.client.settings.consumer_settings import PushConsumerSettings
+from pocketmq.client.rebalancing.subscriptions import subscription_of
 from pocketmq.client.values.results import PULL_STATUS, PullResult, PullStatus
 from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUSPEND
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from client_vectors import FakeClock, pulled_message
+from client_vectors import FakeClock, consumer_context, pulled_message
 
 QUEUE = MessageQueue("T", "b", 0)
 
@@ -44,18 +38,10 @@ async def after(
 
     async def correct(queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None: ...
 
-    subscriptions, offsets = Subscriptions(), OffsetMemory()
-    subscriptions.subscribe("T", "*")
+    context = consumer_context(SimpleNamespace(spawn=lambda work, name: work.close()), pull_interval=70)
+    context.subscriptions.subscribe("T", "*")
     queues: Any = SimpleNamespace(
-        context=ConsumerContext(
-            cast(Any, SimpleNamespace(spawn=lambda work, name: work.close())),
-            "g",
-            PushConsumerSettings(pull_interval=70),
-            subscriptions,
-            cast(OffsetStore, offsets),
-            ConsumerStatistics(lambda: 5.0),
-            Hooks(),
-        ),
+        context=context,
         locks=None,
         pull_api=SimpleNamespace(pull=pull),
         delivery=SimpleNamespace(deliver=lambda *arguments: None),
@@ -63,7 +49,7 @@ async def after(
     )
     loop = PullLoop(queues, QUEUE, queue, asked)
     delay_ms = await loop.ask()
-    return loop._offset, delay_ms, offsets.read(QUEUE)
+    return loop._offset, delay_ms, context.offsets.read(QUEUE)
 
 
 def test_four_codes_are_answers_and_all_others_refusals():
@@ -109,8 +95,7 @@ def test_a_busy_broker_is_pulled_again_soon():
 
 
 @pytest.mark.parametrize(("is_slave", "flag"), [(False, PULL_COMMIT_OFFSET), (True, 0)])
-async def test_only_a_master_gets_the_offset(is_slave: bool, flag: int) -> None:
-    instance = ClientInstance.get(instance_config(ClientSettings(namesrv_addr="127.0.0.1:1")))
+async def test_only_a_master_gets_the_offset(instance: ClientInstance, is_slave: bool, flag: int) -> None:
     order = PullOrder(
         offset=7,
         subscription=subscription_of("T", "*"),
@@ -121,4 +106,3 @@ async def test_only_a_master_gets_the_offset(is_slave: bool, flag: int) -> None:
     )
     request = PullApi(instance, "g")._request(MessageQueue("T", "b", 0), order, "b:1", is_slave=is_slave)
     assert request.sys_flag == PULL_SUSPEND | flag
-    await instance.shutdown()

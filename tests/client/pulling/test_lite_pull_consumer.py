@@ -4,17 +4,13 @@ import time
 from typing import Any
 
 import pytest
-from pocketmq.client.admin.client import AdminClient
-from pocketmq.client.errors import ClientError
-from pocketmq.client.producing.producer import Producer
+from pocketmq.client import AdminClient, ClientError, MessageExt, MessageQueue, Producer, TopicConfig
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.values.message import MessageExt
-from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import QueryConsumerOffset
 from pocketmq.protocol.requests.pull import LitePullMessage
 
-from client_network import Network, broker, name_server, passed, reply, route
+from client_network import NAMESRV, Network, broker, in_network, passed, reply
+from client_waits import polling
 from waiting import until
 
 
@@ -35,31 +31,25 @@ async def polled(consumer: LitePullConsumer, count: int) -> list[MessageExt]:
 
 async def test_polled_messages_are_committed_and_the_next_member_continues_there(namesrv_addr: str) -> None:
     await send(namesrv_addr, 40)
-    async with LitePullConsumer("g", namesrv_addr=namesrv_addr, start="first") as consumer:
-        consumer.subscribe("T")
+    async with polling(namesrv_addr) as consumer:
         assert len(await polled(consumer, 40)) == 40
         await consumer.commit()
         assert {await consumer.committed(queue) for queue in consumer.assignment()} == {10}
     await send(namesrv_addr, 4)
-    async with LitePullConsumer("g", namesrv_addr=namesrv_addr) as consumer:
-        consumer.subscribe("T")
+    async with polling(namesrv_addr) as consumer:
         assert len(await polled(consumer, 4)) == 4
         assert await consumer.poll(50) == []
 
 
 async def test_a_topic_created_later_is_read_within_seconds(namesrv_addr: str) -> None:
-    async with LitePullConsumer("g", namesrv_addr=namesrv_addr, start="first") as consumer:
-        consumer.subscribe("T")
+    async with polling(namesrv_addr) as consumer:
         await send(namesrv_addr, 2)
         assert {message.body for message in await polled(consumer, 2)} == {b"0", b"1"}
 
 
 async def test_auto_commit_happens_with_a_later_poll(namesrv_addr: str) -> None:
     await send(namesrv_addr, 4)
-    async with LitePullConsumer(
-        "g", namesrv_addr=namesrv_addr, start="first", auto_commit_interval_millis=1000
-    ) as consumer:
-        consumer.subscribe("T")
+    async with polling(namesrv_addr, auto_commit_interval_millis=1000) as consumer:
         await polled(consumer, 4)
         queue = consumer.assignment()[0]
         assert await consumer.committed(queue) in (None, 0)
@@ -113,8 +103,7 @@ async def test_a_paused_queue_returns_nothing_until_it_is_resumed(namesrv_addr: 
 
 async def test_tags_are_filtered_in_both_modes(namesrv_addr: str) -> None:
     await send(namesrv_addr, 40)
-    async with LitePullConsumer("g", namesrv_addr=namesrv_addr, start="first") as consumer:
-        consumer.subscribe("T", "a")
+    async with polling(namesrv_addr, subscription={"T": "a"}) as consumer:
         assert {message.tags for message in await polled(consumer, 20)} == {"a"}
     async with LitePullConsumer("h", namesrv_addr=namesrv_addr, start="first") as consumer:
         consumer.assign(await consumer.queues("T"), expressions={"T": "b"})
@@ -125,23 +114,20 @@ async def test_tags_are_filtered_in_both_modes(namesrv_addr: str) -> None:
 async def test_members_share_the_queues(namesrv_addr: str) -> None:
     await send(namesrv_addr, 1)
     shares: list[tuple[str, int, int]] = []
-    async with LitePullConsumer(
-        "g",
-        namesrv_addr=namesrv_addr,
-        on_queues_changed=lambda topic, known, mine: shares.append((topic, len(known), len(mine))),
-    ) as one:
-        one.subscribe("T")
+
+    def changed(topic: str, known: set[MessageQueue], mine: set[MessageQueue]) -> None:
+        shares.append((topic, len(known), len(mine)))
+
+    async with polling(namesrv_addr, on_queues_changed=changed) as one:
         await until(lambda: len(one.assignment()) == 4)
-        async with LitePullConsumer("g", namesrv_addr=namesrv_addr) as two:
-            two.subscribe("T")
+        async with polling(namesrv_addr) as two:
             await until(lambda: len(one.assignment()) == 2 and len(two.assignment()) == 2)
         await until(lambda: len(one.assignment()) == 4)
     assert shares == [("T", 4, 4), ("T", 4, 2), ("T", 4, 4)]
 
 
 async def test_subscribe_and_assign_exclude_each_other(namesrv_addr: str) -> None:
-    async with LitePullConsumer("g", namesrv_addr=namesrv_addr) as consumer:
-        consumer.subscribe("T")
+    async with polling(namesrv_addr) as consumer:
         with pytest.raises(ClientError, match="mutually exclusive"):
             consumer.assign([MessageQueue("T", "broker-a", 0)])
 
@@ -180,9 +166,7 @@ async def test_a_listener_for_a_topics_queues_is_called_for_changes_only_and_may
 async def test_a_subscription_of_the_constructor_is_read_by_iteration(namesrv_addr: str) -> None:
     await send(namesrv_addr, 6)
     bodies = set()
-    async with LitePullConsumer(
-        "g", namesrv_addr=namesrv_addr, subscription={"T": "*"}, start="first"
-    ) as consumer:
+    async with polling(namesrv_addr) as consumer:
         async for message in consumer:
             bodies.add(message.body)
             if len(bodies) == 6:
@@ -205,20 +189,16 @@ async def test_a_seek_of_a_paused_queue_counts_at_once(namesrv_addr: str) -> Non
         assert await consumer.committed(queue) == 0
 
 
-def test_a_queue_does_not_wait_for_the_pulls_of_others() -> None:
-    network = Network()
-    network.hosts["ns:1"] = name_server({"T": route({"b": "b:1"}, queues=40)})
+@in_network
+async def test_a_queue_does_not_wait_for_the_pulls_of_others(network: Network) -> None:
+    network.cluster("b", queues=40)
     network.hosts["b:1"] = broker(
         {
             QueryConsumerOffset.code: lambda asked: reply({"offset": "0"}),
             LitePullMessage.code: lambda asked: None,
         }
     )
-
-    async def scenario() -> int:
-        async with LitePullConsumer("g", namesrv_addr="ns:1") as consumer:
-            consumer.assign(await consumer.queues("T"))
-            await passed(1)
-            return network.count(LitePullMessage.code)
-
-    assert network.run(scenario) == 40
+    async with LitePullConsumer("g", namesrv_addr=NAMESRV) as consumer:
+        consumer.assign(await consumer.queues("T"))
+        await passed(1)
+        assert network.count(LitePullMessage.code) == 40

@@ -1,27 +1,22 @@
 """What a lite pull consumer commits when it ends: what was handled for certain, unless it is asked not to."""
 
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
-from pocketmq.client import LitePullConsumer, Producer
 
-from client_waits import committed
+from client_waits import committed, polling, send
 
 
 @pytest.fixture
 async def ten(namesrv_addr: str) -> str:
     """The address of a name server with ten messages in one queue of T."""
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        for number in range(10):
-            await producer.send("T", b"%d" % number, queue_id=0)
+    await send(namesrv_addr, "T", 10, queue_id=0)
     return namesrv_addr
 
 
-def lite(namesrv_addr: str, **options: Any) -> LitePullConsumer:
-    return LitePullConsumer(
-        "g", namesrv_addr=namesrv_addr, start="first", subscription={"T": "*"}, pull_batch_size=4, **options
-    )
+lite = partial(polling, pull_batch_size=4)
 
 
 async def offset_after(namesrv_addr: str) -> int:

@@ -3,15 +3,10 @@
 import asyncio
 
 import pytest
-from pocketmq.client import Message, MessageExt, Producer, PushConsumer
+from pocketmq.client import MessageExt, PushConsumer
 
-from client_waits import committed, consuming
+from client_waits import committed, consuming, send
 from waiting import until
-
-
-async def one_message(namesrv_addr: str) -> None:
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        await producer.send(Message("T", b"x"), queue_id=0)
 
 
 @pytest.mark.parametrize("orderly", [False, True])
@@ -19,7 +14,7 @@ async def one_message(namesrv_addr: str) -> None:
 async def test_a_listener_that_runs_at_shutdown_ends_and_its_message_is_acknowledged(
     namesrv_addr: str, orderly: bool, kind: str
 ) -> None:
-    await one_message(namesrv_addr)
+    await send(namesrv_addr, "T", 1, queue_id=0)
     loop, begun, go_on, ended = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event(), []
 
     async def waits(message: MessageExt) -> None:
@@ -37,12 +32,12 @@ async def test_a_listener_that_runs_at_shutdown_ends_and_its_message_is_acknowle
         await until(lambda: consumer._closed)
         go_on.set()
         await leaving
-    assert ended == [b"x"]
+    assert ended == [b"0"]
     assert (await committed(namesrv_addr, "g", "T"))[0] == 1
 
 
 async def test_the_official_behaviour_is_a_setting(namesrv_addr: str) -> None:
-    await one_message(namesrv_addr)
+    await send(namesrv_addr, "T", 1, queue_id=0)
     begun = asyncio.Event()
 
     async def never_ends(message: MessageExt) -> None:
@@ -55,7 +50,7 @@ async def test_the_official_behaviour_is_a_setting(namesrv_addr: str) -> None:
 
 
 async def test_a_message_that_was_read_by_iterating_holds_nothing_up(namesrv_addr: str) -> None:
-    await one_message(namesrv_addr)
+    await send(namesrv_addr, "T", 1, queue_id=0)
     async with (
         asyncio.timeout(4),  # less than a listener may take
         PushConsumer("g", namesrv_addr=namesrv_addr, start="first", subscription={"T": "*"}) as consumer,

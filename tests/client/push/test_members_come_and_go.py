@@ -14,10 +14,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.push.push_consumer import PushConsumer
-from pocketmq.client.values.message import MessageExt
-from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.client import MessageExt, MessageQueue, Producer, PushConsumer
 
 from client_waits import Seen, consuming, send
 from waiting import until

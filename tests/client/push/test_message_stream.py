@@ -4,9 +4,8 @@ import asyncio
 import contextlib
 
 import pytest
+from pocketmq.client import MessageExt
 from pocketmq.client.push.message_stream import MessageStream
-from pocketmq.client.push.push_consumer import PushConsumer
-from pocketmq.client.values.message import MessageExt
 
 from client_waits import committed, consuming, send
 from waiting import until
@@ -96,13 +95,9 @@ async def test_the_next_loop_of_a_consumer_gets_the_unfinished_message(
 
 async def test_an_unfinished_message_is_not_acknowledged_at_the_end(namesrv_addr: str) -> None:
     await send(namesrv_addr, "T", 1)
-
-    def consumer() -> PushConsumer:
-        return consuming(namesrv_addr)
-
-    async with consumer() as left:
+    async with consuming(namesrv_addr) as left:
         fetch = asyncio.create_task(left.fetch(5, 60_000))
         await until(lambda: left._stream is not None and left._stream.held)
         fetch.cancel()
-    async with consumer() as next_one:
+    async with consuming(namesrv_addr) as next_one:
         assert len(await next_one.fetch(1, 10_000)) == 1

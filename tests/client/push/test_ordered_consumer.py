@@ -1,44 +1,23 @@
 """Ordered consumption: order within a queue, pauses, manual commit, dead letters, hand-over between members."""
 
 import asyncio
-import random
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 from pocketmq.broker.node import Node
+from pocketmq.client import MessageExt, MessageQueue, Producer, PullConsumer, SuspendQueue
 from pocketmq.client.delivery import ordered_delivery
-from pocketmq.client.delivery.listeners import SuspendQueue
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.pulling.pull_consumer import PullConsumer
 from pocketmq.client.push import push_queues
-from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.push.push_queues import PushQueues
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
 from pocketmq.client.values.listener_returns import ConsumeOrderlyContext, ConsumeOrderlyStatus
-from pocketmq.client.values.message import MessageExt
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.testing import LoggedRequest
 from pocketmq.testing.faults.faults import Faults
 
-from client_waits import consuming
+from client_waits import Seen, consuming, send
 from waiting import until
-
-
-async def send(namesrv_addr: str, count: int, *, queues: int = 4, start: int = 0) -> None:
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        if start == 0:
-            await producer.send("T", b"first")
-        for number in range(start, start + count):
-            await producer.send("T", b"%d" % number, queue_id=number % queues)
-
-
-def by_queue(seen: list[tuple[int, int]]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for queue_id, offset in seen:
-        found.setdefault(queue_id, []).append(offset)
-    return found
 
 
 @asynccontextmanager
@@ -59,26 +38,6 @@ async def listening(
         yield queues, queue, state, going_on
 
 
-async def test_each_queue_is_consumed_in_order_by_one_listener_at_a_time(namesrv_addr: str) -> None:
-    seen: list[tuple[int, int]] = []
-    busy: set[int] = set()
-    overlaps: list[int] = []
-
-    async def listener(message: MessageExt) -> None:
-        overlaps.extend(busy & {message.queue_id})
-        busy.add(message.queue_id)
-        await asyncio.sleep(random.random() / 500)
-        seen.append((message.queue_id, message.queue_offset))
-        busy.discard(message.queue_id)
-
-    await send(namesrv_addr, 100)
-    async with consuming(namesrv_addr, listener, orderly=True):
-        await until(lambda: len(seen) == 101)
-    assert overlaps == []
-    for offsets in by_queue(seen).values():
-        assert offsets == list(range(len(offsets)))
-
-
 async def test_an_offset_that_cannot_be_read_after_the_lock_is_asked_for_again(
     namesrv_addr: str, faults: Faults, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -89,17 +48,13 @@ async def test_an_offset_that_cannot_be_read_after_the_lock_is_asked_for_again(
         asked[request.fields["queueId"]] += 1
         return asked[request.fields["queueId"]] == 2
 
-    bodies: list[bytes] = []
-
-    async def listener(message: MessageExt) -> None:
-        bodies.append(message.body)
-
-    await send(namesrv_addr, 8)
+    seen = Seen()
+    await send(namesrv_addr, "T", 8)
     faults.refuse(
         code="QUERY_CONSUMER_OFFSET", topic="T", response="SYSTEM_ERROR", where=is_second, times=None
     )
-    async with consuming(namesrv_addr, listener, orderly=True, pull_time_delay_mills_when_exception=10):
-        await until(lambda: len(bodies) == 9)
+    async with consuming(namesrv_addr, seen, orderly=True, pull_time_delay_mills_when_exception=10):
+        await until(lambda: len(seen.bodies) == 8)
     assert caplog.text.count("Failed to query offset from offset store") == 4
 
 
@@ -108,7 +63,7 @@ async def test_a_queue_is_released_only_once_its_listener_ended(
 ) -> None:
     """Until then no other member may lock it (official removeUnnecessaryMessageQueue)."""
     monkeypatch.setattr(push_queues, "RELEASE_WAIT_SECONDS", 0.01)
-    await send(namesrv_addr, 0)
+    await send(namesrv_addr, "T", 1)
     async with listening(namesrv_addr) as (queues, queue, state, going_on):
         assert not await queues.release(queue, state)
         assert (state.locked, state.try_unlock_times) == (True, 1)
@@ -123,14 +78,8 @@ async def test_a_failing_offset_store_stops_no_queue(
 ) -> None:
     """The offset that it did not accept is part of the next one."""
     monkeypatch.setattr(ordered_delivery, "FAILURE_PAUSE_MS", 1)
-    bodies: list[bytes] = []
-
-    async def listener(message: MessageExt) -> None:
-        bodies.append(message.body)
-
-    async with PushConsumer(
-        "g", listener, orderly=True, namesrv_addr=namesrv_addr, start="first"
-    ) as consumer:
+    seen = Seen()
+    async with consuming(namesrv_addr, seen, orderly=True, subscription={}) as consumer:
         update, failures = consumer._queues.offsets.update, iter([OSError("disk full")])
 
         def failing(queue: MessageQueue, offset: int, **options: bool) -> None:
@@ -138,15 +87,13 @@ async def test_a_failing_offset_store_stops_no_queue(
                 raise error
             update(queue, offset, **options)
 
-        await send(namesrv_addr, 0)
+        await send(namesrv_addr, "T", 1)
         consumer.subscribe("T")
-        await until(lambda: bool(bodies))
+        await until(lambda: seen.bodies)
         monkeypatch.setattr(consumer._queues.offsets, "update", failing)
-        async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-            for number in range(3):
-                await producer.send("T", b"%d" % number, queue_id=0)
-        await until(lambda: len(bodies) == 4)
-    assert sorted(bodies) == [b"0", b"1", b"2", b"first"]
+        await send(namesrv_addr, "T", 3, queue_id=0)
+        await until(lambda: len(seen.bodies) == 4)
+    assert sorted(seen.bodies) == [b"0", b"0", b"1", b"2"]
     assert "could not settle messages" in caplog.text
 
 
@@ -154,7 +101,7 @@ async def test_a_queue_whose_offset_is_corrected_is_not_taken_again_before_it_is
     namesrv_addr: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise the release would forget the new offset, and unlock the new lock."""
-    await send(namesrv_addr, 8)
+    await send(namesrv_addr, "T", 8)
     async with listening(namesrv_addr) as (queues, queue, state, going_on):
         queues._instance.spawn(queues.correct_offset(queue, state, 1), "correction")
         await until(lambda: state.dropped)
@@ -166,7 +113,7 @@ async def test_a_queue_whose_offset_is_corrected_is_not_taken_again_before_it_is
         assert queues.table[queue].locked
 
 
-async def test_a_suspended_queue_repeats_the_message_and_keeps_the_order(namesrv_addr: str) -> None:
+async def test_a_suspended_queue_repeats_and_keeps_its_order(namesrv_addr: str, producer: Producer) -> None:
     seen: list[tuple[int, int]] = []
 
     async def listener(message: MessageExt) -> None:
@@ -174,10 +121,9 @@ async def test_a_suspended_queue_repeats_the_message_and_keeps_the_order(namesrv
         if message.queue_offset == 3 and message.reconsume_times < 2:
             raise SuspendQueue(20)
 
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        await producer.send("T", b"x", queue_id=None)
-        for _ in range(6):
-            await producer.send("T", b"x", queue_id=0)
+    await producer.send("T", b"x", queue_id=None)
+    for _ in range(6):
+        await producer.send("T", b"x", queue_id=0)
     async with consuming(namesrv_addr, listener, orderly=True):
         await until(lambda: len(seen) == 9)
     repeated = [entry for entry in seen if entry[0] == 3]
@@ -187,7 +133,7 @@ async def test_a_suspended_queue_repeats_the_message_and_keeps_the_order(namesrv
 
 
 async def test_without_tries_left_a_message_goes_to_the_dead_letters_and_the_queue_continues(
-    node: Node, namesrv_addr: str
+    node: Node, namesrv_addr: str, producer: Producer
 ) -> None:
     seen: list[bytes] = []
 
@@ -196,10 +142,9 @@ async def test_without_tries_left_a_message_goes_to_the_dead_letters_and_the_que
         if message.body == b"bad":
             raise SuspendQueue(10)
 
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        await producer.send("T", b"first")
-        for body in (b"good", b"bad", b"better"):
-            await producer.send("T", body, queue_id=1)
+    await producer.send("T", b"first")
+    for body in (b"good", b"bad", b"better"):
+        await producer.send("T", body, queue_id=1)
     async with consuming(namesrv_addr, listener, orderly=True, max_reconsume_times=2):
         await until(lambda: b"better" in seen and node.broker.store.max_offset("%DLQ%g", 0) == 1)
     assert seen.count(b"bad") == 3
@@ -215,49 +160,9 @@ async def test_without_auto_commit_the_offset_moves_with_commit_alone(namesrv_ad
             return ConsumeOrderlyStatus.COMMIT
         return ConsumeOrderlyStatus.SUCCESS
 
-    await send(namesrv_addr, 28)
+    await send(namesrv_addr, "T", 28)
     async with consuming(namesrv_addr, listener, orderly=True):
-        await until(lambda: len(seen) == 29)
+        await until(lambda: len(seen) == 28)
     async with PullConsumer("g", namesrv_addr=namesrv_addr) as puller:
         for queue in await puller.queues("T"):
             assert await puller.committed(queue) == 5
-
-
-@pytest.mark.slow
-async def test_queues_pass_between_members_without_gap_and_with_one_owner_at_a_time(
-    namesrv_addr: str,
-) -> None:
-    seen: list[tuple[int, int]] = []
-    busy: set[int] = set()
-    overlaps: list[int] = []
-
-    async def listener(message: MessageExt) -> None:
-        overlaps.extend(busy & {message.queue_id})
-        busy.add(message.queue_id)
-        try:
-            await asyncio.sleep(0.002)
-            seen.append((message.queue_id, message.queue_offset))
-        finally:
-            busy.discard(message.queue_id)
-
-    def member() -> PushConsumer:
-        return consuming(namesrv_addr, listener, orderly=True)
-
-    await send(namesrv_addr, 40)
-    async with member() as one:
-        await until(lambda: len(seen) > 10)
-        async with member() as two:
-            sending = asyncio.create_task(send(namesrv_addr, 160, start=40))
-            await until(lambda: len(one.assignment()) == 2 and len(two.assignment()) == 2)
-            await sending
-            await until(lambda: len(set(seen)) == 201)
-        await until(lambda: len(one.assignment()) == 4)
-        await send(namesrv_addr, 8, start=200)
-        await until(lambda: len(set(seen)) == 209)
-    assert overlaps == []
-    for offsets in by_queue(seen).values():
-        highest = -1
-        for offset in offsets:
-            assert offset <= highest + 1, "a message was skipped"
-            highest = max(highest, offset)
-    assert len(seen) - len(set(seen)) <= 8  # at most the message being consumed of each moved queue

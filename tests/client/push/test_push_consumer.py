@@ -1,20 +1,13 @@
 """A push consumer against an embedded broker: shares, listeners, results, retries, offsets, shutdown."""
 
 import asyncio
-import threading
-from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client.delivery.listeners import RetryLater
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.pulling.pull_consumer import PullConsumer
-from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client import MessageQueue, Producer, PullConsumer, PushConsumer, RetryLater
 from pocketmq.client.rebalancing import held_queues
-from pocketmq.client.values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+from pocketmq.client.values.listener_returns import ConsumeConcurrentlyContext
 from pocketmq.client.values.message import Message, MessageExt
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
-from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_waits import Seen, committed, consuming, send, stored, total_lag
 from waiting import until, until_it_says
@@ -53,29 +46,13 @@ async def test_the_broker_has_the_offsets_after_shutdown_and_the_next_member_con
     assert len(second.messages) == 8
 
 
-async def test_tags_with_the_same_hash_are_distinguished(namesrv_addr: str) -> None:
+async def test_tags_with_the_same_hash_are_distinguished(namesrv_addr: str, producer: Producer) -> None:
     seen = Seen()
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        for body, tags in ((b"no", "Aa"), (b"yes", "BB"), (b"no", "Aa"), (b"marker", "BB")):
-            await producer.send("T", body, tags=tags, queue_id=0)
+    for body, tags in ((b"no", "Aa"), (b"yes", "BB"), (b"no", "Aa"), (b"marker", "BB")):
+        await producer.send("T", body, tags=tags, queue_id=0)
     async with PushConsumer("g", seen, namesrv_addr=namesrv_addr, subscription={"T": "BB"}):
         await until(lambda: b"marker" in seen.bodies)
     assert sorted(seen.bodies) == [b"marker", b"yes"]
-
-
-async def test_a_plain_function_runs_beside_the_loop(namesrv_addr: str) -> None:
-    threads: set[int] = set()
-
-    def listener(message: MessageExt) -> ConsumeConcurrentlyStatus:
-        threads.add(threading.get_ident())
-        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-
-    await send(namesrv_addr, "T", 10)
-    async with PushConsumer("g", listener, namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
-        await consumer.wait_assigned()
-        await until_it_says(lambda: total_lag(consumer), 0)
-    assert threads
-    assert threading.get_ident() not in threads
 
 
 async def test_a_failed_message_is_delivered_again_with_its_topic_and_counter(namesrv_addr: str) -> None:
@@ -126,7 +103,9 @@ async def test_a_listener_that_raises_is_reported_and_its_message_sent_back(node
     assert errors == [("no", b"0")]
 
 
-async def test_a_batch_listener_gets_lists_and_acknowledges_a_part(node: Node, namesrv_addr: str) -> None:
+async def test_a_batch_listener_gets_lists_and_acknowledges_a_part(
+    node: Node, namesrv_addr: str, producer: Producer
+) -> None:
     sizes: list[int] = []
 
     async def listener(messages: list[MessageExt], context: ConsumeConcurrentlyContext) -> None:
@@ -134,34 +113,12 @@ async def test_a_batch_listener_gets_lists_and_acknowledges_a_part(node: Node, n
         context.ack_index = 1
         context.delay_level_when_next_consume = -1
 
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        await producer.send("T", b"x", queue_id=0)
-        queue = MessageQueue("T", "broker-a", 1)
-        await producer.send_batch([Message("T", b"%d" % n) for n in range(4)], queue=queue)
+    await producer.send("T", b"x", queue_id=0)
+    queue = MessageQueue("T", "broker-a", 1)
+    await producer.send_batch([Message("T", b"%d" % n) for n in range(4)], queue=queue)
     async with consuming(namesrv_addr, batch_listener=listener, consume_message_batch_max_size=10):
         await until(lambda: node.broker.store.max_offset("%DLQ%g", 0) == 2)
     assert sorted(sizes) == [1, 4]
-
-
-async def test_messages_are_read_with_async_for(namesrv_addr: str) -> None:
-    await send(namesrv_addr, "T", 5)
-    async with PushConsumer("g", namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
-        bodies = []
-        async for message in consumer:
-            bodies.append(message.body)
-            if len(bodies) == 5:
-                break
-    assert sorted(bodies) == [b"0", b"1", b"2", b"3", b"4"]
-    offsets = await committed(namesrv_addr, "g", "T")
-    assert sum(offset or 0 for offset in offsets.values()) == 4  # the loop ended during the fifth
-
-
-async def test_fetch_returns_the_available_messages_and_acknowledges_them(namesrv_addr: str) -> None:
-    await send(namesrv_addr, "T", 30)
-    async with PushConsumer("g", namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
-        assert len(await consumer.fetch(30, timeout_ms=5_000)) == 30
-        assert await consumer.fetch(1, timeout_ms=50) == []
-    assert sum(offset or 0 for offset in (await committed(namesrv_addr, "g", "T")).values()) == 30
 
 
 async def test_slow_coroutines_run_side_by_side_up_to_the_limit(namesrv_addr: str) -> None:
@@ -181,24 +138,20 @@ async def test_slow_coroutines_run_side_by_side_up_to_the_limit(namesrv_addr: st
     assert peak == 7
 
 
-async def test_pulling_stops_while_the_listener_hangs(node: Node, namesrv_addr: str) -> None:
+async def test_pulling_stops_while_the_listener_hangs(namesrv_addr: str, producer: Producer) -> None:
     release = asyncio.Event()
 
     async def listener(message: MessageExt) -> None:
         await release.wait()
 
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        for _ in range(300):
-            await producer.send("T", b"x", queue_id=0 if _ else None)
+    for _ in range(300):
+        await producer.send("T", b"x", queue_id=0 if _ else None)
     other = Seen()
-    words: dict[str, Any] = {
-        "namesrv_addr": namesrv_addr,
-        "subscription": {"T": "*"},
-        "consume_from_where": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-    }
-    async with PushConsumer("g", listener, pull_threshold_for_queue=50, **words) as consumer:
+    async with consuming(namesrv_addr, listener, pull_threshold_for_queue=50) as consumer:
         await until(lambda: max((state.count for state in consumer._queues.table.values()), default=0) > 50)
-        async with PushConsumer("other", other, **words):  # reads all; so could the first one meanwhile
+        async with consuming(
+            namesrv_addr, other, group="other"
+        ):  # reads all; so could the first one meanwhile
             await until(lambda: len(other.messages) == 300)
         cached = max(state.count for state in consumer._queues.table.values())
         assert cached <= 50 + 32
@@ -210,8 +163,7 @@ async def test_a_suspended_consumer_pulls_nothing(namesrv_addr: str) -> None:
     """The held pull of each queue may still return its message; another group shows when the later ones are there."""
     seen, other = Seen(), Seen()
     await send(namesrv_addr, "T", 1)
-    words: dict[str, Any] = {"namesrv_addr": namesrv_addr, "subscription": {"T": "*"}}
-    async with PushConsumer("g", seen, **words) as consumer, PushConsumer("other", other, **words):
+    async with consuming(namesrv_addr, seen) as consumer, consuming(namesrv_addr, other, group="other"):
         await until(lambda: seen.messages and other.messages)
         consumer.suspend()
         for count in (5, 9, 13):

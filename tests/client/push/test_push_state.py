@@ -4,10 +4,9 @@ import time
 from collections.abc import Callable
 
 import pytest
-from pocketmq.client import clock
+from pocketmq.client import PushConsumerSettings, clock
 from pocketmq.client.rebalancing.flow_control import PullControl
 from pocketmq.client.rebalancing.process_queue import PopProcessQueue
-from pocketmq.client.settings.consumer_settings import PushConsumerSettings
 
 
 def test_a_reset_of_the_offsets_does_not_end_a_pause_by_the_user() -> None:

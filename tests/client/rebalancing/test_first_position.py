@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pocketmq.client import ConsumeFromWhere, MessageQueue
 from pocketmq.client.errors import ClientError, FirstPositionUnknown
 from pocketmq.client.rebalancing import first_position as first_positions
 from pocketmq.client.rebalancing.first_position import first_position, pop_init_mode
 from pocketmq.client.settings.timestamps import format_timestamp, parse_timestamp
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from client_vectors import plain, refusal, vectors

@@ -58,15 +58,6 @@ def test_the_first_message_is_found_at_once_after_many_were_removed():
     assert queue.remove(messages[-1:]) == -1
 
 
-def test_a_lower_offset_put_later_comes_first():
-    queue = ProcessQueue(FakeClock())
-    queue.put([pulled_message(5), pulled_message(6), pulled_message(7)])
-    queue.remove([pulled_message(6)])
-    queue.put([pulled_message(6), pulled_message(2)])
-    assert (queue.first_offset(), queue.last_offset(), queue.max_span()) == (2, 7, 5)
-    assert [message.queue_offset for message in queue.take(9)] == [2, 5, 6, 7]
-
-
 @given(st.lists(st.lists(st.integers(0, 12), max_size=6), max_size=6))
 def test_pulls_in_any_order_leave_each_offset_once(pulls: list[list[int]]):
     """As if every message had been put on its own."""
@@ -81,18 +72,6 @@ def test_pulls_in_any_order_leave_each_offset_once(pulls: list[list[int]]):
     everything = singly.take(99)
     assert [id(message) for message in together.take(99)] == [id(message) for message in everything]
     assert together.cached_bytes == sum(len(message.body) for message in everything)
-
-
-def test_a_consume_task_is_started_once_until_the_queue_ran_empty():
-    queue = ProcessQueue(FakeClock())
-    assert not queue.put([])
-    assert queue.put([pulled_message(1)])
-    assert not queue.put([pulled_message(2)])
-    queue.take(9)
-    assert not queue.put([pulled_message(3)])
-    queue.take(9)
-    assert queue.take(9) == []
-    assert queue.put([pulled_message(4)])
 
 
 def test_commit_with_nothing_taken_stores_nothing():

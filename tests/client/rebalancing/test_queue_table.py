@@ -1,10 +1,9 @@
 """The table of process queues, and the subscriptions of a consumer."""
 
 import pytest
-from pocketmq.client.errors import InvalidArgument
+from pocketmq.client import InvalidArgument, MessageQueue
 from pocketmq.client.rebalancing.process_queue import ProcessQueue, QueueTable
 from pocketmq.client.rebalancing.subscriptions import Subscriptions
-from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_vectors import FakeClock
 

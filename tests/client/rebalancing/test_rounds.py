@@ -1,25 +1,19 @@
 """How a push consumer's queues begin a round, and what they need for it: locks, queues to pop."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import permutations
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
+from pocketmq.client import MessageModel, MessageQueue
 from pocketmq.client.delivery.listeners import ListenerCall, ListenerInvoker
 from pocketmq.client.errors import AllocationFailed
-from pocketmq.client.hooks.hooks import Hooks
 from pocketmq.client.instance.instance import ClientInstance
-from pocketmq.client.instance.instance_config import instance_config
-from pocketmq.client.offsets.offset_store import OffsetMemory, OffsetStore
 from pocketmq.client.push.push_queues import PushQueues
-from pocketmq.client.rebalancing.consumer_context import ConsumerContext, ConsumerStatistics
 from pocketmq.client.rebalancing.flow_control import PullControl
-from pocketmq.client.rebalancing.subscriptions import Subscriptions
-from pocketmq.client.settings.client_settings import ClientSettings
-from pocketmq.client.settings.consumer_settings import PushConsumerSettings
-from pocketmq.protocol.bodies.client import MessageModel
-from pocketmq.protocol.message.message_queue import MessageQueue
+
+from client_vectors import consumer_context
 
 CLUSTERING, BROADCASTING = MessageModel.CLUSTERING, MessageModel.BROADCASTING
 RETRY = "%RETRY%g"
@@ -50,39 +44,20 @@ class Rounds(PushQueues):
 
 
 @pytest.fixture
-async def make() -> AsyncIterator[Callable[..., Rounds]]:
-    instance = ClientInstance.get(instance_config(ClientSettings(namesrv_addr="127.0.0.1:1")))
-
+def make(instance: ClientInstance) -> Callable[..., Rounds]:
     def make(*, orderly: bool = False, **settings: Any) -> Rounds:
-        context = ConsumerContext(
-            instance,
-            "g",
-            PushConsumerSettings(**settings),
-            Subscriptions(),
-            cast(OffsetStore, OffsetMemory()),
-            ConsumerStatistics(lambda: 5.0),
-            Hooks(),
-        )
+        context = consumer_context(instance, **settings)
         invoker = ListenerInvoker(context, ListenerCall(lambda message: None, takes_batch=False, threads=1))
         callbacks: Any = dict.fromkeys(("on_assigned", "on_revoked", "on_reconnect"))
-        control = PullControl(context.settings)
-        return Rounds(context, invoker, control, orderly=orderly, **callbacks)
+        return Rounds(context, invoker, PullControl(context.settings), orderly=orderly, **callbacks)
 
-    yield make
-    await instance.shutdown()
+    return make
 
 
 async def test_only_ordered_queues_of_a_cluster_are_locked(make: Callable[..., Rounds]) -> None:
     assert make(orderly=True).locks is not None
     assert make(orderly=True, message_model=BROADCASTING).locks is None
     assert make().locks is None
-
-
-async def test_ordered_and_broadcasting_consumers_share_by_themselves(make: Callable[..., Rounds]) -> None:
-    assert make(client_rebalance=False).pops is not None
-    assert make(client_rebalance=False, orderly=True).pops is None
-    assert make(client_rebalance=False, message_model=BROADCASTING).pops is None
-    assert make().pops is None
 
 
 @pytest.mark.parametrize(

@@ -37,18 +37,6 @@ async def test_a_topic_subscribed_to_after_the_start_is_waited_for(
 
 
 @EVERY_CONSUMER
-async def test_a_subscription_of_before_the_start_is_waited_for(
-    namesrv_addr: str, make: Callable[..., Any]
-) -> None:
-    await send(namesrv_addr, "T", 4)
-    consumer = make(namesrv_addr=namesrv_addr)
-    consumer.subscribe("T")
-    async with consumer:
-        await consumer.wait_assigned()
-        assert consumer.assignment() == QUEUES
-
-
-@EVERY_CONSUMER
 async def test_a_share_that_does_not_come_is_a_client_error_and_a_timeout(make: Callable[..., Any]) -> None:
     async with make(namesrv_addr="127.0.0.1:1", subscription={"T": "*"}) as consumer:
         with pytest.raises(AssignmentTimeout, match=r"no share of T.* within 20 ms") as caught:

@@ -6,14 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.client.admin.client import AdminClient
-from pocketmq.client.errors import InvalidSetting
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.producing.request_reply import Requester
+from pocketmq.client import AdminClient, InvalidSetting, Producer, PullConsumer, PushConsumer, Requester
 from pocketmq.client.producing.transaction import TransactionProducer
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.pulling.pull_consumer import PullConsumer
-from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.settings.client_settings import ClientSettings
 from pocketmq.client.settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
 from pocketmq.client.settings.java_setters import ALIASES, ONLY_OF_PRODUCERS, REPLACEMENTS, snake_case

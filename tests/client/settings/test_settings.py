@@ -8,10 +8,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 import pytest
-from pocketmq.client.errors import InvalidSetting
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client import InvalidSetting, Producer, ProducerSettings, PushConsumer
 from pocketmq.client.settings.allocation import AllocateMessageQueueAveragelyByCircle
 from pocketmq.client.settings.checks import official_name
 from pocketmq.client.settings.client_settings import AccessChannel, ClientSettings, name_servers
@@ -23,7 +20,6 @@ from pocketmq.client.settings.keywords import (
     ProducerOptions,
     PushConsumerOptions,
 )
-from pocketmq.client.settings.producer_settings import ProducerSettings
 from pocketmq.client.settings.timestamps import parse_timestamp
 from pocketmq.protocol.bodies.client import ConsumeFromWhere, MessageModel
 
@@ -285,12 +281,6 @@ def test_settings_of_another_client_are_refused():
         Producer("g", settings=PushConsumerSettings())
     with pytest.raises(InvalidSetting, match="must be PushConsumerSettings, not dict"):
         PushConsumer("g", print, settings={})
-
-
-def test_subscription_of_any_consumer_is_a_dict():
-    for make in (PushConsumer, LitePullConsumer):
-        with pytest.raises(InvalidSetting, match=r"subscription.* dict, not str"):
-            make("g", subscription="Orders")
 
 
 def test_the_repr_of_settings_names_changed_ones_and_hides_secrets():

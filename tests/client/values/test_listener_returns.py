@@ -17,68 +17,53 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 
 QUEUE = MessageQueue("t", "b", 0)
 CONCURRENT, ORDERLY = ConsumeConcurrentlyContext(QUEUE), ConsumeOrderlyContext(QUEUE)
-NONSENSE = [True, False, 0, "CONSUME_SUCCESS", object(), []]
+SUCCESS, LATER = ConsumeConcurrentlyStatus.CONSUME_SUCCESS, ConsumeConcurrentlyStatus.RECONSUME_LATER
+IN_ORDER, MOMENT = ConsumeOrderlyStatus.SUCCESS, ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+ROLLBACK, COMMIT = ConsumeOrderlyStatus.ROLLBACK, ConsumeOrderlyStatus.COMMIT
+LIMIT_MS = 900_000
 
 
-def test_a_listener_that_returns_nothing_has_succeeded():
-    assert status_of(None, CONCURRENT) is ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-    assert status_of(None, ORDERLY) is ConsumeOrderlyStatus.SUCCESS
-    assert not is_unknown_status(None)
-
-
-@pytest.mark.parametrize("returned", [*NONSENSE, ConsumeOrderlyStatus.SUCCESS])
-def test_anything_else_a_concurrent_listener_returns_has_failed(returned: object):
-    assert status_of(returned, CONCURRENT) is ConsumeConcurrentlyStatus.RECONSUME_LATER
-
-
-@pytest.mark.parametrize("returned", [*NONSENSE, ConsumeConcurrentlyStatus.CONSUME_SUCCESS])
-def test_anything_else_an_ordered_listener_returns_has_failed(returned: object):
-    assert status_of(returned, ORDERLY) is ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
-
-
-@pytest.mark.parametrize("returned", NONSENSE)
-def test_nonsense_is_distinguished(returned: object):
-    assert is_unknown_status(returned)
-    assert direct_result(returned, raised=False) is CMResult.CR_RETURN_NULL
-
-
-def test_statuses_are_themselves():
-    assert all(status_of(status, CONCURRENT) is status for status in ConsumeConcurrentlyStatus)
-    assert all(status_of(status, ORDERLY) is status for status in ConsumeOrderlyStatus)
+@pytest.mark.parametrize(
+    ("returned", "concurrent", "ordered", "outcome", "direct"),
+    [
+        (None, SUCCESS, IN_ORDER, ConsumeReturnType.SUCCESS, CMResult.CR_SUCCESS),
+        (SUCCESS, SUCCESS, MOMENT, ConsumeReturnType.SUCCESS, CMResult.CR_SUCCESS),
+        (LATER, LATER, MOMENT, ConsumeReturnType.FAILED, CMResult.CR_LATER),
+        (IN_ORDER, LATER, IN_ORDER, ConsumeReturnType.SUCCESS, CMResult.CR_SUCCESS),
+        (MOMENT, LATER, MOMENT, ConsumeReturnType.FAILED, CMResult.CR_LATER),
+        (ROLLBACK, LATER, ROLLBACK, ConsumeReturnType.SUCCESS, CMResult.CR_ROLLBACK),
+        (COMMIT, LATER, COMMIT, ConsumeReturnType.SUCCESS, CMResult.CR_COMMIT),
+        *(
+            (nonsense, LATER, MOMENT, ConsumeReturnType.RETURNNULL, CMResult.CR_RETURN_NULL)
+            for nonsense in (True, False, 0, 7, "CONSUME_SUCCESS", object(), [])
+        ),
+    ],
+)
+def test_each_value_has_one_meaning(
+    returned: object,
+    concurrent: ConsumeConcurrentlyStatus,
+    ordered: ConsumeOrderlyStatus,
+    outcome: ConsumeReturnType,
+    direct: CMResult,
+):
+    assert (status_of(returned, CONCURRENT), status_of(returned, ORDERLY)) == (concurrent, ordered)
+    assert is_unknown_status(returned) is (direct is CMResult.CR_RETURN_NULL)
+    assert return_type(returned, raised=False, took_ms=0, timeout_ms=LIMIT_MS) is outcome
+    assert direct_result(returned, raised=False) is direct
+    assert direct_result(returned, raised=True) is CMResult.CR_THROW_EXCEPTION
 
 
 @pytest.mark.parametrize(
     ("returned", "raised", "took_ms", "expected"),
     [
         (None, True, 0, ConsumeReturnType.EXCEPTION),
-        (7, False, 900_000, ConsumeReturnType.RETURNNULL),
-        (ConsumeConcurrentlyStatus.CONSUME_SUCCESS, False, 899_999, ConsumeReturnType.SUCCESS),
-        (ConsumeConcurrentlyStatus.CONSUME_SUCCESS, False, 900_000, ConsumeReturnType.TIME_OUT),
-        (ConsumeConcurrentlyStatus.RECONSUME_LATER, False, 900_000, ConsumeReturnType.TIME_OUT),
-        (ConsumeConcurrentlyStatus.RECONSUME_LATER, False, 0, ConsumeReturnType.FAILED),
-        (ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT, False, 0, ConsumeReturnType.FAILED),
-        (ConsumeOrderlyStatus.ROLLBACK, False, 0, ConsumeReturnType.SUCCESS),
-        (None, False, 0, ConsumeReturnType.SUCCESS),
+        (7, False, LIMIT_MS, ConsumeReturnType.RETURNNULL),
+        (SUCCESS, False, LIMIT_MS - 1, ConsumeReturnType.SUCCESS),
+        (SUCCESS, False, LIMIT_MS, ConsumeReturnType.TIME_OUT),
+        (LATER, False, LIMIT_MS, ConsumeReturnType.TIME_OUT),
     ],
 )
-def test_hooks_get_the_outcome_of_a_call(
+def test_hooks_are_told_of_exceptions_and_of_calls_that_took_too_long(
     returned: object, raised: bool, took_ms: int, expected: ConsumeReturnType
 ):
-    assert return_type(returned, raised=raised, took_ms=took_ms, timeout_ms=900_000) is expected
-
-
-@pytest.mark.parametrize(
-    ("returned", "expected"),
-    [
-        (None, CMResult.CR_SUCCESS),
-        (ConsumeConcurrentlyStatus.CONSUME_SUCCESS, CMResult.CR_SUCCESS),
-        (ConsumeConcurrentlyStatus.RECONSUME_LATER, CMResult.CR_LATER),
-        (ConsumeOrderlyStatus.SUCCESS, CMResult.CR_SUCCESS),
-        (ConsumeOrderlyStatus.COMMIT, CMResult.CR_COMMIT),
-        (ConsumeOrderlyStatus.ROLLBACK, CMResult.CR_ROLLBACK),
-        (ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT, CMResult.CR_LATER),
-    ],
-)
-def test_a_direct_call_is_answered_with_its_result(returned: object, expected: CMResult):
-    assert direct_result(returned, raised=False) is expected
-    assert direct_result(returned, raised=True) is CMResult.CR_THROW_EXCEPTION
+    assert return_type(returned, raised=raised, took_ms=took_ms, timeout_ms=LIMIT_MS) is expected

@@ -5,13 +5,9 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.delivery.listeners import RetryLater
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.producing.queue_choice import select_by_hash
-from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client import LitePullConsumer, MessageQueue, Producer, RetryLater, select_by_hash
 from pocketmq.client.values.message import Message, MessageExt
 from pocketmq.client.values.namespaces import Namespace, namespace_of_endpoint, without_namespace
-from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_vectors import feature_vectors
 from client_waits import Seen, consuming, send
