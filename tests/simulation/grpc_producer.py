@@ -7,8 +7,9 @@ from pocketmq.client import SendStatus
 from pocketmq.grpc_endpoint import messages as m
 from pocketmq.protocol.message.topics import HALF_TOPIC
 
+from grpc_client import RpcError
 from simulation.books import commits, key_in
-from simulation.grpc_channel import CallError
+from simulation.grpc_channel import BROKEN
 from simulation.grpc_program import GrpcProgram, ServerAt, server_of
 
 _STATUSES: Final = {
@@ -94,8 +95,8 @@ class GrpcProducer(GrpcProgram):
             reply = await self.ask(server, m.SendMessageRequest(messages=messages))
             entries = reply.entries[:]
             if not entries or any(entry.status.code not in _STATUSES for entry in entries):
-                raise CallError(f"refused with {reply.status.code}")
-        except CallError as error:
+                raise RpcError(BROKEN, f"refused with {reply.status.code}")
+        except RpcError as error:
             self._routes.pop(topic, None)
             self.books.counts["failed sends"] += len(messages)
             self.books.trace(f"not sent: {error}")
@@ -104,13 +105,13 @@ class GrpcProducer(GrpcProgram):
         return [(broker_name, server, entry) for entry in entries]
 
     async def _route(self, topic: str) -> list[tuple[str, ServerAt]]:
-        """The masters with queues for it. Raises `CallError`."""
+        """The masters with queues for it. Raises `RpcError`."""
         if topic not in self._routes:
             reply = await self.ask_any(m.QueryRouteRequest(topic=m.Resource(name=topic)))
             queues = [queue for queue in reply.message_queues if queue.broker.id == 0]
             found = dict.fromkeys((queue.broker.name, server_of(queue)) for queue in queues)
             if not found:
-                raise CallError(f"no route: {reply.status.code}")
+                raise RpcError(BROKEN, f"no route: {reply.status.code}")
             self._routes[topic] = list(found)
         return self._routes[topic]
 
@@ -144,7 +145,7 @@ class GrpcProducer(GrpcProgram):
         recalls.about_to_recall(key)
         try:
             reply = await self.ask(server, request)
-        except CallError:
+        except RpcError:
             self.books.counts["failed recalls"] += 1
             return
         if reply.status.code == m.Code.OK:
@@ -191,5 +192,5 @@ class GrpcProducer(GrpcProgram):
         )
         try:
             await self.ask(server, request)
-        except CallError:
+        except RpcError:
             self.books.counts["failed ends"] += 1

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from pocketmq.grpc_endpoint import messages as m
 
+from grpc_client import RpcError
 from simulation.books import Books
-from simulation.grpc_channel import CallError, Channel
+from simulation.grpc_channel import Channel
 from simulation.machines import Life, Machine
 from simulation.plan import Plan
 
@@ -79,10 +80,10 @@ class GrpcProgram:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for server in self._used:
-            with contextlib.suppress(CallError):
+            with contextlib.suppress(RpcError):
                 await self.ask(server, self.termination())
         for channel in self._channels.values():
-            channel.close()
+            await channel.close()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -98,22 +99,22 @@ class GrpcProgram:
     # -- servers
 
     async def ask(self, server: ServerAt, request: Any) -> Any:
-        """Raises `CallError`."""
+        """Raises `RpcError`."""
         channel = await self.channel(server)
         return await channel.ask(request, CALL_SECONDS)
 
     async def ask_any(self, request: Any) -> Any:
-        """What the first answers that does. Raises `CallError`."""
+        """What the first answers that does. Raises `RpcError`."""
         servers = self.chance.sample(self._servers, len(self._servers))
         for server in servers[:-1]:
             try:
                 return await self.ask(server, request)
-            except CallError:
+            except RpcError:
                 continue
         return await self.ask(servers[-1], request)
 
     async def channel(self, server: ServerAt) -> Channel:
-        """Raises `CallError`."""
+        """Raises `RpcError`."""
         async with self._connecting.setdefault(server, asyncio.Lock()):
             found = self._channels.get(server)
             if found is None or not found.is_open:
@@ -133,9 +134,9 @@ class GrpcProgram:
             try:
                 call = (await self.channel(server)).open("Telemetry")
                 call.send(m.TelemetryCommand(settings=self.settings))
-                while (command := await call.next()) is not None:
+                while (command := await call.next(None)) is not None:
                     self.on_command(server, command)
-            except CallError:
+            except RpcError:
                 self.books.counts["broken streams"] += 1
             await asyncio.sleep(PAUSE_SECONDS)
 
@@ -145,7 +146,7 @@ class GrpcProgram:
             for server in list(self._used):
                 try:
                     await self.ask(server, self.heartbeat())
-                except CallError:
+                except RpcError:
                     self.books.counts["failed heartbeats"] += 1
 
 
