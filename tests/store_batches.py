@@ -5,8 +5,9 @@ from typing import Any
 
 from pocketmq.core.records import Message
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
+from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.protocol.message.record import Record, decode_records
-from pocketmq.store import MessageStore, NewMessage, StoreConfig
+from pocketmq.store import AppendResult, MessageStore, NewMessage, StoreConfig
 from pocketmq.store.clock import Clock
 from pocketmq.store.put_values import Placed
 
@@ -44,6 +45,22 @@ def records_of(
         found += [record for view in result.views for record in decode_records(view)]
         offset = result.next_offset
     return found
+
+
+def bodies(store: MessageStore, topic: str = "orders", queue_id: int = 0, **options: Any) -> list[bytes]:
+    """All visible bodies of a queue, read from its min offset on."""
+    return [bytes(record.body) for record in records_of(store, topic, queue_id, **options)]
+
+
+def new_message(
+    topic: str = "orders", queue_id: int = 0, body: bytes = b"body", **properties: str
+) -> NewMessage:
+    return NewMessage(topic, queue_id, body, encode_properties(properties))
+
+
+def put(store: MessageStore, topic: str = "orders", *args: Any, **properties: Any) -> AppendResult:
+    """Append one message, as for `new_message`."""
+    return store.append(new_message(topic, *args, **properties))
 
 
 def batch_of(store: MessageStore, messages: list[NewMessage]) -> Message:

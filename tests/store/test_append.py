@@ -11,8 +11,10 @@ from store_batches import (
     Arrivals,
     append_batch,
     batch_of,
+    bodies,
     dispatch_flushed,
     leave_as_killed,
+    new_message,
     open_small,
     queue_offsets,
 )
@@ -172,7 +174,7 @@ def append_packed(store: MessageStore, packed: list, places: list[object]) -> No
             assert placed.refusal is None
 
 
-def packed(store, new_message, *queue_ids: int, **settings):
+def packed(store, *queue_ids: int, **settings):
     return [
         store.pack_message(new_message(queue_id=queue_id, body=b"%d" % number, **settings))
         for number, queue_id in enumerate(queue_ids)
@@ -189,12 +191,12 @@ def packed(store, new_message, *queue_ids: int, **settings):
         ({"INNER_MULTI_DISPATCH": "%LMQ%a,%LMQ%b"}, PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED),
     ],
 )
-def test_it_stops_at_the_first_message_that_is_refused(open_store, new_message, bodies, wrong, status):
+def test_it_stops_at_the_first_message_that_is_refused(open_store, wrong, status):
     store = open_store(
         max_message_size=100, enable_lmq=True, enable_multi_dispatch=True, max_lmq_consume_queue_num=1
     )
-    before = packed(store, new_message, 0, 1)
-    behind = packed(store, new_message, 0, 1, 0)
+    before = packed(store, 0, 1)
+    behind = packed(store, 0, 1, 0)
     placed = store.append_all([*before, store.pack_message(new_message(**wrong)), *behind])
     assert (placed.refusal, queue_offsets(placed)) == (status, [0, 0])
     assert placed.end == store.log_end
@@ -205,7 +207,7 @@ def test_it_stops_at_the_first_message_that_is_refused(open_store, new_message, 
     assert bodies(store) == [b"0", b"0", b"2"]
 
 
-def test_light_queues_number_the_messages_that_are_stored_only(open_store, new_message, bodies):
+def test_light_queues_number_the_messages_that_are_stored_only(open_store):
     store = open_store(max_message_size=100, enable_lmq=True, enable_multi_dispatch=True)
     light = {"INNER_MULTI_DISPATCH": "%LMQ%a"}
     stored, wrong = new_message(**light), new_message(body=bytes(101), **light)
@@ -215,13 +217,13 @@ def test_light_queues_number_the_messages_that_are_stored_only(open_store, new_m
     assert bodies(store, "%LMQ%a") == [b"body"] * 3
 
 
-def test_messages_that_wait_for_the_disk_appear_once_it_has_them(open_store, new_message, bodies):
+def test_messages_that_wait_for_the_disk_appear_once_it_has_them(open_store):
     arrived = []
     store = open_store(
         flush_disk_type="SYNC_FLUSH",
         on_arrivals=lambda topic, queue, arrivals: arrived.extend((queue, each[0]) for each in arrivals),
     )
-    store.append_all(packed(store, new_message, 0, 1, 0))
+    store.append_all(packed(store, 0, 1, 0))
     store.dispatch_flushed()
     assert bodies(store) == arrived == []
     store.flush_pass()

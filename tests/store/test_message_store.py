@@ -10,10 +10,10 @@ from pocketmq.protocol.message.record import decode_record
 from pocketmq.store import PutStatus, StoreClosedError, StoreError
 from pocketmq.store.put_statistics import PutStatistics
 
-from store_batches import append_batch, queue_offsets
+from store_batches import append_batch, bodies, leave_as_killed, new_message, put, queue_offsets
 
 
-def test_append_returns_the_position_of_the_message(open_store, put, clock):
+def test_append_returns_the_position_of_the_message(open_store, clock):
     store = open_store()
     first = put(store)
     clock.advance(5)
@@ -26,7 +26,7 @@ def test_append_returns_the_position_of_the_message(open_store, put, clock):
     assert store.queue_unit("orders", 0, 1) == (second.position, second.size, 0)
 
 
-def test_arrival_is_announced_after_the_message_is_visible(open_store, put):
+def test_arrival_is_announced_after_the_message_is_visible(open_store):
     seen = []
 
     def on_arrivals(topic, queue_id, arrivals):
@@ -39,11 +39,11 @@ def test_arrival_is_announced_after_the_message_is_visible(open_store, put):
     assert seen == [("orders", 2, 0, tags_code("red"), {"TAGS": "red", "colour": "blue"}, 1)]
 
 
-def test_recovery_announces_no_arrivals(open_store, put, crash):
+def test_recovery_announces_no_arrivals(open_store):
     seen = []
     store = open_store()
     put(store)
-    crash(store)
+    leave_as_killed(store)
     (store.config.root / "abort").write_text("")
     store = open_store(on_arrivals=lambda topic, queue_id, arrivals: seen.extend(arrivals))
     assert (store.recovery_report.dispatched_records, seen) == (1, [])
@@ -51,7 +51,7 @@ def test_recovery_announces_no_arrivals(open_store, put, crash):
     assert len(seen) == 1
 
 
-def test_batch_is_contiguous_in_one_file_with_consecutive_offsets(open_store, put, new_message):
+def test_batch_is_contiguous_in_one_file_with_consecutive_offsets(open_store):
     store = open_store()
     put(store, body=bytes(3700))
     placed = append_batch(store, [new_message(body=b"%d" % number, KEYS=f"k{number}") for number in range(5)])
@@ -63,7 +63,7 @@ def test_batch_is_contiguous_in_one_file_with_consecutive_offsets(open_store, pu
     assert len(store.query("orders", "k3", 9, 0, 1 << 62).views) == 1
 
 
-def test_batch_with_one_bad_message_stores_none(open_store, new_message):
+def test_batch_with_one_bad_message_stores_none(open_store):
     store = open_store(max_message_size=100)
     head, *_ = store.pack_message(new_message())
     whole = encode_batch([BatchElement(0, b"one", b""), BatchElement(0, b"two", b"")])
@@ -81,16 +81,16 @@ def test_batch_with_one_bad_message_stores_none(open_store, new_message):
     assert store.max_offset("orders", 0) == 2
 
 
-def test_delivery_time_is_the_same_after_recovery(open_store, put, crash):
+def test_delivery_time_is_the_same_after_recovery(open_store):
     store = open_store()
     put(store, topic="SCHEDULE_TOPIC_XXXX", DELAY="3")
     entry = store.queue_unit("SCHEDULE_TOPIC_XXXX", 0, 0)
-    crash(store)
+    leave_as_killed(store)
     (store.config.root / "consumequeue" / "SCHEDULE_TOPIC_XXXX" / "0" / f"{0:020d}").unlink()
     assert open_store().queue_unit("SCHEDULE_TOPIC_XXXX", 0, 0) == entry
 
 
-def test_prepared_and_rolled_back_messages_are_not_in_the_queue(open_store, new_message):
+def test_prepared_and_rolled_back_messages_are_not_in_the_queue(open_store):
     store = open_store()
     for sys_flag, queue_offset in ((0x0, 0), (0x4, 0), (0xC, 0), (0x8, 1), (0x0, 2)):
         message = new_message()
@@ -99,7 +99,7 @@ def test_prepared_and_rolled_back_messages_are_not_in_the_queue(open_store, new_
     assert store.max_offset("orders", 0) == 3
 
 
-def test_deleted_topic_starts_again_at_zero(open_store, put, bodies, tmp_path):
+def test_deleted_topic_starts_again_at_zero(open_store, tmp_path):
     store = open_store()
     put(store, body=b"old")
     assert [queue.queue_id for queue in store.queues_of("orders")] == [0]
@@ -111,7 +111,7 @@ def test_deleted_topic_starts_again_at_zero(open_store, put, bodies, tmp_path):
     assert bodies(store) == [b"new"]
 
 
-def test_deleting_the_oldest_file_moves_min_offsets_and_spares_the_last(open_store, put, tmp_path):
+def test_deleting_the_oldest_file_moves_min_offsets_and_spares_the_last(open_store, tmp_path):
     store = open_store(max_index_num=10)
     put(store, topic="only old")
     for number in range(80):
@@ -129,7 +129,7 @@ def test_deleting_the_oldest_file_moves_min_offsets_and_spares_the_last(open_sto
     assert store.store_time("orders", 0, 0) == -1
 
 
-def test_four_x_keeps_the_min_offset_of_a_queue_whose_messages_are_deleted(open_store, put):
+def test_four_x_keeps_the_min_offset_of_a_queue_whose_messages_are_deleted(open_store):
     store = open_store(emulate=4)
     put(store, topic="only old")
     for _ in range(80):
@@ -139,7 +139,7 @@ def test_four_x_keeps_the_min_offset_of_a_queue_whose_messages_are_deleted(open_
     assert store.get_message("only old", 0, 0, 32).status.name == "MESSAGE_WAS_REMOVING"
 
 
-def test_slave_and_closed_stores_refuse_messages(open_store, put, new_message):
+def test_slave_and_closed_stores_refuse_messages(open_store):
     store = open_store(broker_role="SLAVE")
     assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
     assert append_batch(store, [new_message()]).refusal is PutStatus.SERVICE_NOT_AVAILABLE
@@ -154,7 +154,7 @@ def test_slave_and_closed_stores_refuse_messages(open_store, put, new_message):
 
 
 @pytest.mark.parametrize(("topic", "queue_id"), [("a/b", 0), ("..", 0), ("", 0), ("a\0b", 0), ("orders", -1)])
-def test_names_that_cannot_be_directories_are_illegal(open_store, put, topic, queue_id, tmp_path):
+def test_names_that_cannot_be_directories_are_illegal(open_store, topic, queue_id, tmp_path):
     store = open_store()
     assert put(store, topic=topic, queue_id=queue_id).status is PutStatus.MESSAGE_ILLEGAL
     assert not (tmp_path / "store" / "consumequeue").exists()
@@ -175,14 +175,14 @@ def test_root_that_is_a_file_is_one_clear_error(open_store, tmp_path):
         open_store()
 
 
-def test_log_may_be_in_another_folder(open_store, put, tmp_path):
+def test_log_may_be_in_another_folder(open_store, tmp_path):
     store = open_store(store_path_commit_log=str(tmp_path / "elsewhere"))
     put(store)
     assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == [f"{0:020d}"]
     assert not (tmp_path / "store" / "commitlog").exists()
 
 
-def test_size_of_queue_files_is_rounded_up_to_whole_units(open_store, put, tmp_path):
+def test_size_of_queue_files_is_rounded_up_to_whole_units(open_store, tmp_path):
     store = open_store(mapped_file_size_consume_queue=81)
     put(store)
     assert (tmp_path / "store" / "consumequeue" / "orders" / "0" / f"{0:020d}").stat().st_size == 100
@@ -191,7 +191,7 @@ def test_size_of_queue_files_is_rounded_up_to_whole_units(open_store, put, tmp_p
 LIGHT = {"enable_lmq": True, "enable_multi_dispatch": True}
 
 
-def test_record_is_in_each_light_queue_it_names(open_store, put, bodies, crash):
+def test_record_is_in_each_light_queue_it_names(open_store):
     store = open_store(**LIGHT)
     put(store, body=b"1", INNER_MULTI_DISPATCH="%LMQ%a,%LMQ%b,plain", WAIT="true")
     put(store, body=b"2", INNER_MULTI_DISPATCH="%LMQ%b")
@@ -207,38 +207,38 @@ def test_record_is_in_each_light_queue_it_names(open_store, put, bodies, crash):
         assert bodies(store, "%LMQ%a") == [b"1"]
         assert bodies(store, "%LMQ%b") == [b"1", b"2"]
         assert store.consume_queue("plain", 0) is None
-        crash(store)
+        leave_as_killed(store)
         store = open_store(**LIGHT)
     put(store, body=b"3", INNER_MULTI_DISPATCH="%LMQ%a")
     assert bodies(store, "%LMQ%a") == [b"1", b"3"]
 
 
 @pytest.mark.parametrize("topic", ["%RETRY%g", "%DLQ%g", "SCHEDULE_TOPIC_XXXX", "rmq_sys_wheel_timer"])
-def test_internal_topics_do_not_dispatch_to_light_queues(open_store, put, topic):
+def test_internal_topics_do_not_dispatch_to_light_queues(open_store, topic):
     store = open_store(**LIGHT)
     put(store, topic=topic, INNER_MULTI_DISPATCH="%LMQ%a")
     assert store.consume_queue("%LMQ%a", 0) is None
 
 
 @pytest.mark.parametrize("name", ["%LMQ%a/b", "%LMQ%" + "x" * 251])
-def test_light_queue_whose_name_cannot_be_a_directory_is_skipped(open_store, put, bodies, crash, name):
+def test_light_queue_whose_name_cannot_be_a_directory_is_skipped(open_store, name):
     store = open_store(**LIGHT)
     put(store, body=b"1", INNER_MULTI_DISPATCH=f"{name},%LMQ%a")
-    crash(store)
+    leave_as_killed(store)
     store = open_store(**LIGHT)
     assert put(store, body=b"2", INNER_MULTI_DISPATCH=f"%LMQ%a,{name}").queue_offset == 1
     assert bodies(store) == bodies(store, "%LMQ%a") == [b"1", b"2"]
     assert store.consume_queue(name, 0) is None
 
 
-def test_number_of_light_queues_is_limited(open_store, put):
+def test_number_of_light_queues_is_limited(open_store):
     store = open_store(max_lmq_consume_queue_num=2, **LIGHT)
     assert put(store, INNER_MULTI_DISPATCH="%LMQ%a,%LMQ%b").status is PutStatus.PUT_OK
     assert put(store, INNER_MULTI_DISPATCH="%LMQ%c").status is PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED
     assert put(store, INNER_MULTI_DISPATCH="%LMQ%a").status is PutStatus.PUT_OK
 
 
-def test_statistics_count_messages_bytes_and_refusals(open_store, put):
+def test_statistics_count_messages_bytes_and_refusals(open_store):
     store = open_store()
     results = [put(store), put(store), put(store, topic="")]
     statistics = store.statistics
@@ -264,7 +264,7 @@ def test_put_times_fall_into_the_official_classes():
     assert len(statistics.distribution()) == 13
 
 
-def test_slow_appends_of_every_kind_are_counted(open_store, put, new_message, monkeypatch):
+def test_slow_appends_of_every_kind_are_counted(open_store, monkeypatch):
     """Batches, too: one of 4 MiB may take a second."""
     store = open_store(mapped_file_size_commit_log=1 << 20)
     put(store)

@@ -19,6 +19,8 @@ from pocketmq.store.at_rest.queue_records import QueueRecords
 from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint, write_timer_checkpoint
 from pocketmq.store.timer.timer_log import UNIT_BYTES
 
+from store_batches import leave_as_killed, put
+
 LOOK = """
 import sys
 from pathlib import Path
@@ -28,7 +30,7 @@ check_store(Path(sys.argv[1]))
 
 
 @pytest.fixture
-def root(open_store, put, clock, tmp_path: Path) -> Path:
+def root(open_store, clock, tmp_path: Path) -> Path:
     """A store of several files of each kind, stopped cleanly."""
     store = open_store(mapped_file_size_commit_log=2048, max_hash_slot_num=8, max_index_num=32)
     for number in range(60):
@@ -70,7 +72,7 @@ def test_store_after_a_clean_stop_has_no_damage_and_is_not_changed(root):
     assert report.last_store_time_ms - report.first_store_time_ms == 590
 
 
-def test_store_whose_clock_was_set_back_has_no_damage(open_store, put, clock):
+def test_store_whose_clock_was_set_back_has_no_damage(open_store, clock):
     store = open_store()
     put(store)
     clock.advance(60_000)
@@ -83,11 +85,11 @@ def test_store_whose_clock_was_set_back_has_no_damage(open_store, put, clock):
     assert not check_store(store.config.root).damaged
 
 
-def test_killed_store_has_no_damage_but_was_not_stopped_cleanly(open_store, put, crash, tmp_path):
+def test_killed_store_has_no_damage_but_was_not_stopped_cleanly(open_store, tmp_path):
     store = open_store()
     for _ in range(10):
         put(store)
-    crash(store)
+    leave_as_killed(store)
     report = check_store(tmp_path / "store")
     assert (report.damaged, report.clean) == (False, False)
     assert ["not clean" in finding.what for finding in report.findings] == [True]
@@ -213,7 +215,7 @@ def test_directory_without_a_store_is_refused(tmp_path, place, what):
         check_store(tmp_path / place)
 
 
-def test_contents_are_queues_and_their_newest_messages(root, open_store, put):
+def test_contents_are_queues_and_their_newest_messages(root, open_store):
     contents = StoreContents(root)
     queues = contents.queues()
     assert [(queue.topic, queue.queue_id, queue.min_offset, queue.max_offset) for queue in queues] == [
@@ -231,7 +233,7 @@ def test_contents_are_queues_and_their_newest_messages(root, open_store, put):
     assert contents.queues("other") == []
 
 
-def test_contents_begin_at_the_start_of_the_log(open_store, put, tmp_path):
+def test_contents_begin_at_the_start_of_the_log(open_store, tmp_path):
     store = open_store()
     for number in range(40):
         put(store, body=b"x" * 500 + b"%d" % number)
@@ -243,7 +245,7 @@ def test_contents_begin_at_the_start_of_the_log(open_store, put, tmp_path):
     assert not check_store(tmp_path / "store").damaged
 
 
-def test_a_log_in_another_folder_is_read_from_there(tmp_path, open_store, put):
+def test_a_log_in_another_folder_is_read_from_there(tmp_path, open_store):
     """storePathCommitLog: earlier, the check reported every queue unit of such a store as damaged."""
     elsewhere = tmp_path / "elsewhere"
     store = open_store(store_path_commit_log=str(elsewhere))
@@ -256,7 +258,7 @@ def test_a_log_in_another_folder_is_read_from_there(tmp_path, open_store, put):
     assert (queue.max_offset, queue.newest_store_time_ms > 0) == (30, True)
 
 
-def test_the_check_ends_a_queue_where_recovery_ends_it(tmp_path, open_store, put):
+def test_the_check_ends_a_queue_where_recovery_ends_it(tmp_path, open_store):
     """A torn page: units of zeros in the middle of a file, whole units after them."""
     root = tmp_path / "store"
     store = open_store()
@@ -278,7 +280,7 @@ def topics_with(root: Path, *names: str) -> None:
     (root / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": topics}))
 
 
-def test_messages_of_a_deleted_topic_are_no_damage(open_store, put, tmp_path):
+def test_messages_of_a_deleted_topic_are_no_damage(open_store, tmp_path):
     store = open_store()
     for number in range(3):
         put(store, "gone", queue_id=number % 2)
@@ -301,7 +303,7 @@ def test_messages_of_a_deleted_topic_are_no_damage(open_store, put, tmp_path):
     assert damages(check_store(root)) == ["0: is missing; the log holds 3 messages of it"]
 
 
-def test_a_queue_that_ended_at_the_second_of_two_deletions_is_no_damage(open_store, put, tmp_path):
+def test_a_queue_that_ended_at_the_second_of_two_deletions_is_no_damage(open_store, tmp_path):
     store = open_store()
     put(store, "again")
     for _ in range(2):
@@ -316,7 +318,7 @@ def test_a_queue_that_ended_at_the_second_of_two_deletions_is_no_damage(open_sto
     assert "1 messages in the log are from before" in "".join(finding.what for finding in report.findings)
 
 
-def test_system_topic_that_no_table_lists_is_not_remarked(open_store, put, tmp_path):
+def test_system_topic_that_no_table_lists_is_not_remarked(open_store, tmp_path):
     store = open_store()
     for topic in ("RMQ_SYS_TRANS_OP_HALF_TOPIC", "orders"):
         put(store, topic)

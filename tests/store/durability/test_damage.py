@@ -14,13 +14,13 @@ from pocketmq.protocol.message.record import BLANK, decode_record, measure_recor
 from pocketmq.store.at_rest.check import check_store
 from pocketmq.store.durability.damage import DAMAGED_TAG
 
-from store_batches import append_batch, records_of
+from store_batches import append_batch, leave_as_killed, new_message, put, records_of
 
 COUNT = 60
 QUEUES = 3
 
 
-def fill(store, put, count=COUNT, size=300):
+def fill(store, count=COUNT, size=300):
     """Bodies begin with their number."""
     return [
         put(store, queue_id=number % QUEUES, body=(b"%05d" % number).ljust(size, b"."), KEYS=f"k{number}")
@@ -58,11 +58,11 @@ def expected(*lost: int, count: int = COUNT) -> dict[tuple[int, int], bytes]:
     ("stop", "number"),
     [("killed", 0), ("killed", 31), ("killed", COUNT - 1), ("clean", COUNT - 3), ("clean", COUNT - 1)],
 )
-def test_only_the_damaged_message_is_lost(open_store, put, crash, root, stop, at, number):
+def test_only_the_damaged_message_is_lost(open_store, root, stop, at, number):
     """After a clean stop a start reads the newest file."""
     store = open_store()
-    results = fill(store, put)
-    store.close() if stop == "clean" else crash(store)
+    results = fill(store)
+    store.close() if stop == "clean" else leave_as_killed(store)
     flip(root, results[number].position + at)
     store = open_store()
     assert read(store) == expected(number)
@@ -76,10 +76,10 @@ def test_only_the_damaged_message_is_lost(open_store, put, crash, root, stop, at
     assert again.recovery_report.placeholders == 0
 
 
-def test_damage_over_several_messages_and_files(open_store, put, crash, root):
+def test_damage_over_several_messages_and_files(open_store, root):
     store = open_store()
-    results = fill(store, put)
-    crash(store)
+    results = fill(store)
+    leave_as_killed(store)
     flip(root, results[11].position + 2, results[14].position - results[11].position)
     flip(root, results[40].position + 2, 700)
     store = open_store()
@@ -87,10 +87,10 @@ def test_damage_over_several_messages_and_files(open_store, put, crash, root):
     assert store.recovery_report.placeholders == 6
 
 
-def test_damaged_filler_and_the_head_of_a_file(open_store, put, crash, root):
+def test_damaged_filler_and_the_head_of_a_file(open_store, root):
     store = open_store()
-    results = fill(store, put)
-    crash(store)
+    results = fill(store)
+    leave_as_killed(store)
     of_second = next(n for n, result in enumerate(results) if result.position == 4096)
     last = results[of_second - 1]
     flip(root, last.position + last.size + 5)
@@ -101,34 +101,34 @@ def test_damaged_filler_and_the_head_of_a_file(open_store, put, crash, root):
     assert record.store_timestamp == 0, "official brokers do not begin a recovery at a file that says 0"
 
 
-def test_queues_can_be_made_again_from_a_log_with_placeholders(open_store, put, crash, root):
+def test_queues_can_be_made_again_from_a_log_with_placeholders(open_store, root):
     """The numbers of later messages are those of before."""
     store = open_store()
-    results = fill(store, put)
-    crash(store)
+    results = fill(store)
+    leave_as_killed(store)
     flip(root, results[20].position + 4, 300)
     open_store().close()
     shutil.rmtree(root / "consumequeue")
     assert read(open_store()) == expected(20)
 
 
-def test_without_queues_a_place_with_an_unknown_message_is_in_no_queue(open_store, put, crash, clock, root):
+def test_without_queues_a_place_with_an_unknown_message_is_in_no_queue(open_store, clock, root):
     """The checkpoint says that there were messages behind it."""
     store = open_store()
-    results = fill(store, put)
+    results = fill(store)
     clock.advance(61_000)
     store.flush_pass()
-    crash(store)
+    leave_as_killed(store)
     flip(root, results[20].position + 4, 300)
     shutil.rmtree(root / "consumequeue")
     store = open_store()
     assert sorted(read(store).values()) == [b"%05d" % number for number in range(COUNT) if number != 20]
 
 
-def test_after_a_clean_stop_the_checkpoint_is_no_witness_of_damage(open_store, put, clock, root):
+def test_after_a_clean_stop_the_checkpoint_is_no_witness_of_damage(open_store, clock, root):
     """An official broker may have stopped last; its mark is not behind what it forced."""
     store = open_store()
-    results = fill(store, put)
+    results = fill(store)
     clock.advance(61_000)
     store.flush_pass()
     store.close()
@@ -140,38 +140,36 @@ def test_after_a_clean_stop_the_checkpoint_is_no_witness_of_damage(open_store, p
     assert (root / "lost" / f"{results[20].position:020d}").exists()
 
 
-def test_without_queues_the_heads_name_the_messages_whose_bodies_are_damaged(
-    open_store, put, crash, clock, root
-):
+def test_without_queues_the_heads_name_the_messages_whose_bodies_are_damaged(open_store, clock, root):
     """Two in a row: neither is taken for the end of the other, and what is behind the second stays."""
     store = open_store()
-    results = fill(store, put)
+    results = fill(store)
     clock.advance(61_000)
     store.flush_pass()
-    crash(store)
+    leave_as_killed(store)
     for number in (20, 21):
         flip(root, results[number].position + 90)
     shutil.rmtree(root / "consumequeue")
     assert read(open_store()) == expected(20, 21)
 
 
-def test_placeholders_have_the_crc_that_a_strict_start_asks_for(open_store, put, crash, root):
+def test_placeholders_have_the_crc_that_a_strict_start_asks_for(open_store, root):
     strict = {"enabled_append_prop_crc": True, "force_verify_prop_crc": True}
     store = open_store(**strict)
-    results = fill(store, put)
-    crash(store)
+    results = fill(store)
+    leave_as_killed(store)
     flip(root, results[20].position + results[20].size - 30)  # in the properties
     flip(root, results[25].position + 5)
     flip(root, results[30].position + 27)  # its queue offset: the queue knows it
     store = open_store(**strict)
     assert read(store) == expected(20, 25, 30)
-    crash(store)
+    leave_as_killed(store)
     store = open_store(**strict)
     assert store.recovery_report.placeholders == 0
     assert read(store) == expected(20, 25, 30)
 
 
-def test_bytes_of_a_body_are_not_taken_for_a_record(open_store, put, crash, root):
+def test_bytes_of_a_body_are_not_taken_for_a_record(open_store, root):
     """A body that holds a record with the position where it lies."""
     store = open_store()
     first = put(store, body=b"x")
@@ -182,17 +180,17 @@ def test_bytes_of_a_body_are_not_taken_for_a_record(open_store, put, crash, root
     outer = put(store, body=inner)
     assert (outer.position, measure_record(store.log.files[0].view, inner_at, 4096)) == (begin, len(inner))
     put(store, body=b"y")
-    crash(store)
+    leave_as_killed(store)
     flip(root, outer.position + 5)
     store = open_store()
     assert [bytes(record.body[:1]) for record in records_of(store)] == [b"x", b"\0", b"y"]
 
 
-def test_sound_records_that_no_mark_covers_are_cut_and_kept(open_store, put, crash, root):
+def test_sound_records_that_no_mark_covers_are_cut_and_kept(open_store, root):
     """After a power loss: nobody knows whether the place was ever written."""
     store = open_store()
-    results = fill(store, put)
-    crash(store)
+    results = fill(store)
+    leave_as_killed(store)
     (root / "abort").write_text("4711")
     flip(root, results[31].position + 90)
     store = open_store()
@@ -206,10 +204,10 @@ def test_sound_records_that_no_mark_covers_are_cut_and_kept(open_store, put, cra
     assert measure_record(memoryview(kept[1].read_bytes()), 0, 4096) > 0
 
 
-def test_torn_end_leaves_nothing_behind(open_store, put, crash, root):
+def test_torn_end_leaves_nothing_behind(open_store, root):
     store = open_store()
-    results = fill(store, put)
-    crash(store)
+    results = fill(store)
+    leave_as_killed(store)
     (root / "abort").write_text("4711")
     flip(root, results[-1].position + 90)
     store = open_store()
@@ -217,7 +215,7 @@ def test_torn_end_leaves_nothing_behind(open_store, put, crash, root):
     assert not (root / "lost").exists()
 
 
-def test_batch_that_a_kill_interrupted_is_cut(open_store, put, crash, root, new_message):
+def test_batch_that_a_kill_interrupted_is_cut(open_store, root):
     """Its first length is written last, so sound records may lie behind a place that is empty."""
     store = open_store()
     put(store)
@@ -227,21 +225,21 @@ def test_batch_that_a_kill_interrupted_is_cut(open_store, put, crash, root, new_
     file.map[end : end + 8] = bytes(8)
     queue = store.consume_queue("orders", 0)
     queue.files[0].map[20:80] = bytes(60)
-    crash(store)
+    leave_as_killed(store)
     store = open_store()
     assert (store.log_end, store.max_offset("orders", 0)) == (end, 1)
     assert placed.positions[0] == end
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_any_damage_leaves_the_sound_messages_at_their_offsets(open_store, put, crash, root, seed):
+def test_any_damage_leaves_the_sound_messages_at_their_offsets(open_store, root, seed):
     chance = random.Random(seed)
     store = open_store()
     sizes = [chance.choice((1, 20, 300, 900)) for _ in range(40)]
     results = [
         put(store, queue_id=0, body=(b"%05d" % n).ljust(size + 5, b".")) for n, size in enumerate(sizes)
     ]
-    crash(store)
+    leave_as_killed(store)
     hit = set()
     for _ in range(chance.randrange(1, 4)):
         begin = chance.randrange(results[-1].position + results[-1].size)

@@ -11,10 +11,12 @@ from pocketmq.store import StoreDamagedError
 from pocketmq.store.at_rest.check import check_store
 from pocketmq.store.durability import recovery
 
+from store_batches import bodies, leave_as_killed, put
+
 NUMBER_AT, QUEUE_ID_AT, TOPIC_AT = 20, 12, 88 + len(b"body") + 1
 
 
-def test_log_file_missing_between_others_is_named_and_nothing_changes(open_store, put, root):
+def test_log_file_missing_between_others_is_named_and_nothing_changes(open_store, root):
     store = open_store()
     for _ in range(20):
         put(store, body=b"x" * 900)
@@ -32,11 +34,11 @@ def test_log_file_missing_between_others_is_named_and_nothing_changes(open_store
 
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("damage", ["gap", "hole"])
-def test_damaged_queue_is_rebuilt_from_the_log(open_store, put, bodies, crash, root, clean, damage):
+def test_damaged_queue_is_rebuilt_from_the_log(open_store, root, clean, damage):
     store = open_store(mapped_file_size_commit_log=1 << 20)
     for number in range(45):
         put(store, body=b"%d" % number)
-    store.close() if clean else crash(store)
+    store.close() if clean else leave_as_killed(store)
     files = sorted((root / "consumequeue" / "orders" / "0").iterdir())
     if damage == "gap":
         files[2].unlink()
@@ -61,9 +63,7 @@ def test_damaged_queue_is_rebuilt_from_the_log(open_store, put, bodies, crash, r
     ],
     ids=["slash", "nul", "dot", "queue", "negative", "endless"],
 )
-def test_record_that_no_queue_can_hold_does_not_hide_the_others(
-    open_store, put, bodies, root, at, damage, lost
-):
+def test_record_that_no_queue_can_hold_does_not_hide_the_others(open_store, root, at, damage, lost):
     """In the official broker a topic with a slash gets nested directories, which no later start finds."""
     store = open_store()
     for number in range(3):
@@ -124,11 +124,11 @@ def test_directories_that_official_brokers_always_create_are_accepted(open_store
     open_store()
 
 
-def test_recovery_of_a_large_log_reports_its_progress(open_store, put, crash, caplog, monkeypatch):
+def test_recovery_of_a_large_log_reports_its_progress(open_store, caplog, monkeypatch):
     store = open_store(mapped_file_size_commit_log=4 << 20)
     for _ in range(9000):
         put(store)
-    crash(store)
+    leave_as_killed(store)
     monkeypatch.setattr(recovery, "_SECONDS_BETWEEN_LINES", 0.0)
     with caplog.at_level("INFO"):
         open_store(mapped_file_size_commit_log=4 << 20)

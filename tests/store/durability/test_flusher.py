@@ -12,13 +12,15 @@ from pocketmq.store.errors import DiskFailedError
 from pocketmq.store.files import disk as disk_module
 from pocketmq.store.files import mapped_file
 
+from store_batches import bodies, put
+
 PAGE = 4096
 
 
 BIG = {"mapped_file_size_commit_log": 1 << 20, "mapped_file_size_consume_queue": 60_000}
 
 
-def test_log_is_flushed_every_half_second_once_four_pages_wait(open_store, put, clock, disk):
+def test_log_is_flushed_every_half_second_once_four_pages_wait(open_store, clock, disk):
     store = open_store(**BIG)
     put(store, body=bytes(3 * PAGE))
     clock.advance(500)
@@ -32,7 +34,7 @@ def test_log_is_flushed_every_half_second_once_four_pages_wait(open_store, put, 
     assert store.flushed_position == store.log_end > 4 * PAGE
 
 
-def test_a_single_byte_is_flushed_after_ten_seconds(open_store, put, clock, disk):
+def test_a_single_byte_is_flushed_after_ten_seconds(open_store, clock, disk):
     store = open_store(**BIG)
     for _ in range(2):
         before = store.flushed_position
@@ -46,7 +48,7 @@ def test_a_single_byte_is_flushed_after_ten_seconds(open_store, put, clock, disk
         assert store.flushed_position == store.log_end
 
 
-def test_without_new_messages_the_disk_is_not_called(open_store, put, clock, disk):
+def test_without_new_messages_the_disk_is_not_called(open_store, clock, disk):
     store = open_store(**BIG)
     put(store)
     clock.advance(61_000)
@@ -58,7 +60,7 @@ def test_without_new_messages_the_disk_is_not_called(open_store, put, clock, dis
     assert disk.calls <= calls + 1
 
 
-def test_checkpoint_is_written_only_after_the_data_it_covers(open_store, put, clock, disk, tmp_path):
+def test_checkpoint_is_written_only_after_the_data_it_covers(open_store, clock, disk, tmp_path):
     path = tmp_path / "store" / "checkpoint"
     store = open_store(**BIG)
     clock.advance(1)
@@ -79,9 +81,7 @@ def test_checkpoint_is_written_only_after_the_data_it_covers(open_store, put, cl
     assert path.stat().st_size == 4096
 
 
-def test_failed_disk_moves_no_flushed_position_even_when_it_works_again(
-    open_store, put, clock, disk, tmp_path
-):
+def test_failed_disk_moves_no_flushed_position_even_when_it_works_again(open_store, clock, disk, tmp_path):
     """After a failed flush the kernel counts the pages as written: a second try would confirm lost data."""
     store = open_store(**BIG)
     put(store)
@@ -97,7 +97,7 @@ def test_failed_disk_moves_no_flushed_position_even_when_it_works_again(
 
 
 @pytest.mark.parametrize("mode", ["ASYNC_FLUSH", "SYNC_FLUSH"])
-def test_store_refuses_messages_once_the_disk_has_failed(open_store, put, clock, disk, bodies, root, mode):
+def test_store_refuses_messages_once_the_disk_has_failed(open_store, clock, disk, root, mode):
     store = open_store(flush_disk_type=mode, **BIG)
     put(store, body=b"before")
     clock.advance(61_000)
@@ -131,7 +131,7 @@ def test_store_refuses_messages_once_the_disk_has_failed(open_store, put, clock,
 
 
 @pytest.mark.parametrize("name", ["consumequeue", "index", "checkpoint"])
-def test_failure_of_any_file_counts(open_store, put, clock, monkeypatch, name):
+def test_failure_of_any_file_counts(open_store, clock, monkeypatch, name):
     def sync(descriptor: int) -> None:
         if name in os.readlink(f"/proc/self/fd/{descriptor}"):
             raise OSError(5, "Input/output error")
@@ -147,7 +147,7 @@ def test_failure_of_any_file_counts(open_store, put, clock, monkeypatch, name):
     assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
 
 
-def test_lack_of_file_descriptors_is_no_disk_failure(open_store, put, clock, monkeypatch):
+def test_lack_of_file_descriptors_is_no_disk_failure(open_store, clock, monkeypatch):
     store = open_store(**BIG)
     put(store)
     clock.advance(61_000)
@@ -163,7 +163,7 @@ def test_lack_of_file_descriptors_is_no_disk_failure(open_store, put, clock, mon
     assert put(store).status is PutStatus.PUT_OK
 
 
-def test_all_that_was_appended_shares_one_flush(open_store, put, disk):
+def test_all_that_was_appended_shares_one_flush(open_store, disk):
     store = open_store(flush_disk_type="SYNC_FLUSH", **BIG)
     for _ in range(10):
         put(store)
@@ -174,7 +174,7 @@ def test_all_that_was_appended_shares_one_flush(open_store, put, disk):
     assert disk.calls == calls_before + 1
 
 
-def test_sync_flush_shows_messages_only_once_they_are_on_disk(open_store, put, disk):
+def test_sync_flush_shows_messages_only_once_they_are_on_disk(open_store, disk):
     """5.3 and later; call_soon returns the dispatch to the owner's thread."""
     arrivals: list[int] = []
     later: list = []
@@ -197,13 +197,13 @@ def test_sync_flush_shows_messages_only_once_they_are_on_disk(open_store, put, d
 
 
 @pytest.mark.parametrize("settings", [{"emulate": 4}, {"read_uncommitted": True}])
-def test_other_lines_show_messages_at_once_under_sync_flush(open_store, put, disk, settings):
+def test_other_lines_show_messages_at_once_under_sync_flush(open_store, disk, settings):
     store = open_store(flush_disk_type="SYNC_FLUSH", **settings, **BIG)
     put(store)
     assert store.max_offset("orders", 0) == 1
 
 
-def test_close_flushes_and_dispatches(open_store, put, disk):
+def test_close_flushes_and_dispatches(open_store, disk):
     arrivals: list[int] = []
     store = open_store(
         flush_disk_type="SYNC_FLUSH",
@@ -216,7 +216,7 @@ def test_close_flushes_and_dispatches(open_store, put, disk):
     assert open_store(**BIG).max_offset("orders", 0) == 1
 
 
-def test_store_that_cannot_be_flushed_at_close_counts_as_crashed(open_store, put, disk, tmp_path):
+def test_store_that_cannot_be_flushed_at_close_counts_as_crashed(open_store, disk, tmp_path):
     store = open_store(**BIG)
     put(store)
     disk.broken = True
@@ -262,7 +262,7 @@ def test_virtual_clock_moves_only_when_advanced():
     assert WallClock().now_ms() > 1_700_000_000_000
 
 
-def test_flushing_many_queues_does_not_block_the_loop(open_store, put, clock, disk, monkeypatch):
+def test_flushing_many_queues_does_not_block_the_loop(open_store, clock, disk, monkeypatch):
     """The flusher's thread visits every queue with the interpreter's lock: it must release it now and then."""
     monkeypatch.setattr(flusher, "_QUEUES_IN_A_TURN", 10)
     turns: list[float] = []
@@ -276,7 +276,7 @@ def test_flushing_many_queues_does_not_block_the_loop(open_store, put, clock, di
 
 
 def test_a_pass_forces_a_limited_number_of_queues_and_the_next_goes_on_behind_them(
-    open_store, put, clock, disk, monkeypatch
+    open_store, clock, disk, monkeypatch
 ):
     monkeypatch.setattr(flusher, "_QUEUES_FORCED_IN_A_PASS", 2)
     store = open_store(**BIG, flush_consume_queue_least_pages=0)
@@ -291,7 +291,7 @@ def test_a_pass_forces_a_limited_number_of_queues_and_the_next_goes_on_behind_th
     assert forced == [["t0", "t1"], ["t0", "t1", "t2", "t3"], *[["t0", "t1", "t2", "t3", "t4"]] * 2]
 
 
-def test_a_thorough_pass_forces_all_queues(open_store, put, clock, disk, monkeypatch):
+def test_a_thorough_pass_forces_all_queues(open_store, clock, disk, monkeypatch):
     monkeypatch.setattr(flusher, "_QUEUES_FORCED_IN_A_PASS", 2)
     store = open_store(**BIG)
     for number in range(5):
@@ -301,7 +301,7 @@ def test_a_thorough_pass_forces_all_queues(open_store, put, clock, disk, monkeyp
     assert all(queue.files.flushed == queue.files.end for queue in store._queues)
 
 
-def test_messages_that_wait_for_the_disk_do_not_wait_for_the_queues(open_store, put, clock, monkeypatch):
+def test_messages_that_wait_for_the_disk_do_not_wait_for_the_queues(open_store, clock, monkeypatch):
     """Forcing 64 queues takes milliseconds, all queues of a topic a tenth of a second: sends must not be held up."""
     store = open_store(flush_disk_type="SYNC_FLUSH", flush_consume_queue_least_pages=0, **BIG)
     for number in range(5):

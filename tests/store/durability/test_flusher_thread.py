@@ -6,13 +6,14 @@ import pytest
 from pocketmq.store import PutStatus
 from pocketmq.store.errors import DiskFailedError
 
+from store_batches import put
 from threads import begun_since, running_threads
 
 BIG = {"mapped_file_size_commit_log": 1 << 20, "mapped_file_size_consume_queue": 60_000}
 
 
 @pytest.mark.parametrize("background", [False, True])
-def test_forcing_the_log_returns_once_a_single_byte_is_on_disk(open_store, put, disk, background):
+def test_forcing_the_log_returns_once_a_single_byte_is_on_disk(open_store, disk, background):
     """With the flusher's thread and without it, as at the stop."""
     store = open_store(flush_in_background=background, **BIG)
     result = put(store)
@@ -28,7 +29,7 @@ def test_forcing_the_log_returns_once_a_single_byte_is_on_disk(open_store, put, 
     disk.broken = False
 
 
-def test_background_thread_serves_a_waiter_and_ends_with_the_store(open_store, put):
+def test_background_thread_serves_a_waiter_and_ends_with_the_store(open_store):
     """Real thread, real disk; nothing sleeps here."""
     before = running_threads()
     store = open_store(flush_disk_type="SYNC_FLUSH", flush_in_background=True, **BIG)
@@ -51,7 +52,7 @@ class Waits(threading.Condition):
         return False
 
 
-def test_background_thread_pauses_after_a_pass_that_failed(open_store, put, monkeypatch):
+def test_background_thread_pauses_after_a_pass_that_failed(open_store, monkeypatch):
     """Else a lack of file descriptors would make it use a whole core and fill the program's log."""
     thread = open_store(**BIG)._flusher
     waits, passes = Waits(), []
@@ -70,7 +71,7 @@ def test_background_thread_pauses_after_a_pass_that_failed(open_store, put, monk
     assert thread.failures == 3
 
 
-def test_background_thread_answers_every_waiter_after_the_disk_failed(open_store, put, disk):
+def test_background_thread_answers_every_waiter_after_the_disk_failed(open_store, disk):
     store = open_store(flush_disk_type="SYNC_FLUSH", flush_in_background=True, **BIG)
     disk.broken = True
     assert put(store).status is PutStatus.PUT_OK

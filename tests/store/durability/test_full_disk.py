@@ -17,7 +17,7 @@ from pocketmq.store import MessageStore, PutStatus, StoreError, VirtualClock
 from pocketmq.store.admission import RETRY_MS
 from pocketmq.store.files import disk as disk_module
 
-from store_batches import append_batch
+from store_batches import append_batch, bodies, leave_as_killed, new_message, put
 
 OpenStore = Callable[..., MessageStore]
 Put = Callable[..., Any]
@@ -53,7 +53,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> FakeDisk:
 LARGE: dict[str, Any] = {"mapped_file_size_commit_log": 64 << 20, "mapped_file_size_consume_queue": 200_000}
 
 
-def fill(store: MessageStore, put: Put, *, body: bytes = b"x" * 100_000) -> int:
+def fill(store: MessageStore, *, body: bytes = b"x" * 100_000) -> int:
     """Append messages until one is refused because of the full disk; returns those stored."""
     stored = 0
     while (result := put(store, body=body)).status is PutStatus.PUT_OK:
@@ -64,12 +64,12 @@ def fill(store: MessageStore, put: Put, *, body: bytes = b"x" * 100_000) -> int:
 
 
 def test_no_part_of_a_refused_message_is_stored_and_the_store_accepts_more_once_the_disk_has_room(
-    disk: FakeDisk, open_store: OpenStore, put: Put, clock: VirtualClock, bodies: Any
+    disk: FakeDisk, open_store: OpenStore, clock: VirtualClock
 ) -> None:
     store = open_store(**LARGE)
     put(store)
     disk.free_bytes = 0
-    stored = fill(store, put)
+    stored = fill(store)
     end = store.log_end
     assert stored > 0
     assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
@@ -84,7 +84,7 @@ def test_no_part_of_a_refused_message_is_stored_and_the_store_accepts_more_once_
 
 
 def test_full_disk_is_checked_once_a_second_however_many_messages_arrive(
-    disk: FakeDisk, open_store: OpenStore, put: Put, clock: VirtualClock
+    disk: FakeDisk, open_store: OpenStore, clock: VirtualClock
 ) -> None:
     disk.free_bytes = 0
     store = open_store(**LARGE)
@@ -98,7 +98,7 @@ def test_full_disk_is_checked_once_a_second_however_many_messages_arrive(
 
 
 def test_no_log_file_is_opened_that_has_no_room(
-    disk: FakeDisk, open_store: OpenStore, put: Put, clock: VirtualClock, bodies: Any
+    disk: FakeDisk, open_store: OpenStore, clock: VirtualClock
 ) -> None:
     store = open_store()
     while store.log_end < 3800:
@@ -115,7 +115,7 @@ def test_no_log_file_is_opened_that_has_no_room(
 
 @pytest.mark.parametrize("what", ["consumequeue", "index"])
 def test_message_without_room_in_queue_or_index_appears_once_the_disk_has_room(
-    disk: FakeDisk, open_store: OpenStore, put: Put, clock: VirtualClock, bodies: Any, what: str
+    disk: FakeDisk, open_store: OpenStore, clock: VirtualClock, what: str
 ) -> None:
     arrived: list[int] = []
     store = open_store(
@@ -139,7 +139,7 @@ def test_message_without_room_in_queue_or_index_appears_once_the_disk_has_room(
 
 @pytest.mark.parametrize("what", ["consumequeue", "index"])
 def test_messages_of_one_append_without_room_in_queue_or_index_appear_once_the_disk_has_room(
-    disk: FakeDisk, open_store: OpenStore, put: Put, new_message: Any, bodies: Any, what: str
+    disk: FakeDisk, open_store: OpenStore, what: str
 ) -> None:
     arrived: list[int] = []
     store = open_store(
@@ -166,7 +166,7 @@ def test_messages_of_one_append_without_room_in_queue_or_index_appear_once_the_d
 
 
 def test_sync_flush_store_dispatches_once_the_disk_has_room_again(
-    disk: FakeDisk, open_store: OpenStore, put: Put, clock: VirtualClock, bodies: Any
+    disk: FakeDisk, open_store: OpenStore, clock: VirtualClock
 ) -> None:
     store = open_store(flush_disk_type="SYNC_FLUSH")
     put(store, body=b"first")
@@ -184,7 +184,7 @@ def test_sync_flush_store_dispatches_once_the_disk_has_room_again(
 
 
 def test_batch_is_stored_whole_or_not_at_all(
-    disk: FakeDisk, open_store: OpenStore, put: Put, new_message: Any, clock: VirtualClock, bodies: Any
+    disk: FakeDisk, open_store: OpenStore, clock: VirtualClock
 ) -> None:
     store = open_store(**LARGE)
     put(store)
@@ -202,13 +202,13 @@ def test_batch_is_stored_whole_or_not_at_all(
 
 
 def test_a_restart_finds_the_messages_stored_before_the_disk_was_full(
-    disk: FakeDisk, open_store: OpenStore, put: Put, crash: Any, bodies: Any
+    disk: FakeDisk, open_store: OpenStore
 ) -> None:
     store = open_store(**LARGE)
     put(store)
     disk.free_bytes = 0
-    stored = fill(store, put)
-    crash(store)
+    stored = fill(store)
+    leave_as_killed(store)
     disk.free_bytes = 1 << 30
     store = open_store(**LARGE)
     assert len(bodies(store)) == stored + 1
@@ -216,21 +216,19 @@ def test_a_restart_finds_the_messages_stored_before_the_disk_was_full(
 
 
 def test_a_queue_that_recovery_cannot_write_is_named_in_one_line(
-    disk: FakeDisk, open_store: OpenStore, put: Put, crash: Any
+    disk: FakeDisk, open_store: OpenStore
 ) -> None:
     store = open_store()
     disk.full_for = "consumequeue"
     put(store)
-    crash(store)
+    leave_as_killed(store)
     with pytest.raises(
         StoreError, match=r"cannot make room for \d+ bytes in .*consumequeue.*: No space left"
     ):
         open_store()
 
 
-def test_disk_that_cannot_reserve_blocks_is_written_without(
-    disk: FakeDisk, open_store: OpenStore, put: Put, bodies: Any
-) -> None:
+def test_disk_that_cannot_reserve_blocks_is_written_without(disk: FakeDisk, open_store: OpenStore) -> None:
     disk.error, disk.free_bytes = errno.EOPNOTSUPP, 0
     store = open_store(**LARGE)
     for _ in range(10):

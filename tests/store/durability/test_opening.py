@@ -18,11 +18,13 @@ from pocketmq.store.at_rest.contents import StoreContents
 from pocketmq.store.durability.store_lock import StoreLock
 from pocketmq.store.files import disk
 
+from store_batches import bodies, put
+
 
 @pytest.mark.parametrize(
     "settings", [{"mapped_file_size_commit_log": 8192}, {"mapped_file_size_consume_queue": 400}]
 )
-def test_other_file_sizes_are_refused_with_a_clear_line(open_store, put, settings):
+def test_other_file_sizes_are_refused_with_a_clear_line(open_store, settings):
     store = open_store()
     put(store)
     store.close()
@@ -31,7 +33,7 @@ def test_other_file_sizes_are_refused_with_a_clear_line(open_store, put, setting
     open_store().close()
 
 
-def test_empty_last_file_is_dropped_and_a_short_one_refused(open_store, put, bodies, root):
+def test_empty_last_file_is_dropped_and_a_short_one_refused(open_store, root):
     store = open_store()
     put(store)
     store.close()
@@ -44,7 +46,7 @@ def test_empty_last_file_is_dropped_and_a_short_one_refused(open_store, put, bod
         open_store()
 
 
-def test_foreign_file_in_the_log_directory_is_refused_and_a_directory_ignored(open_store, put, root):
+def test_foreign_file_in_the_log_directory_is_refused_and_a_directory_ignored(open_store, root):
     open_store().close()
     (root / "commitlog" / "sub").mkdir(parents=True)
     store = open_store()
@@ -80,7 +82,7 @@ def test_a_lock_that_was_never_acquired_releases_nothing(tmp_path, monkeypatch):
     assert closed == []
 
 
-def test_failed_open_leaves_the_store_unlocked(open_store, put, root):
+def test_failed_open_leaves_the_store_unlocked(open_store, root):
     store = open_store()
     put(store)
     store.close()
@@ -106,7 +108,7 @@ def test_abort_is_on_disk_before_the_store_accepts_messages(open_store, monkeypa
     assert [path for path in forced if path in (root, f"{root}/abort")][-2:] == [f"{root}/abort", root]
 
 
-def test_store_is_opened_once(open_store, put):
+def test_store_is_opened_once(open_store):
     store = open_store()
     put(store)
     store.close()
@@ -115,7 +117,7 @@ def test_store_is_opened_once(open_store, put):
     assert open_store().max_offset("orders", 0) == 1
 
 
-def test_look_at_an_open_store_is_refused_in_its_process_and_leaves_it_locked(open_store, put, root):
+def test_look_at_an_open_store_is_refused_in_its_process_and_leaves_it_locked(open_store, root):
     """Closing any descriptor of `lock` would give up the process's record lock."""
     store = open_store()
     put(store)
@@ -166,7 +168,7 @@ def test_of_threads_that_open_one_directory_at_once_one_gets_it(tmp_path):
 
 
 @pytest.mark.parametrize("name", [".DS_Store", ".nfs0000000001a2b3c400000001"])
-def test_hidden_files_of_other_programs_are_left_alone(open_store, put, bodies, root, name):
+def test_hidden_files_of_other_programs_are_left_alone(open_store, root, name):
     store = open_store()
     put(store)
     store.close()
@@ -177,7 +179,7 @@ def test_hidden_files_of_other_programs_are_left_alone(open_store, put, bodies, 
     assert all(place.exists() for place in places)
 
 
-def test_foreign_file_in_one_queue_keeps_no_broker_from_starting(open_store, put, bodies, root):
+def test_foreign_file_in_one_queue_keeps_no_broker_from_starting(open_store, root):
     store = open_store()
     put(store)
     store.close()

@@ -13,6 +13,8 @@ from pocketmq.store import PutStatus
 from pocketmq.store.files import disk as disk_module
 from pocketmq.store.files.mapped_file import MappedFile
 
+from store_batches import bodies, leave_as_killed, put
+
 FILE_BYTES = 1 << 16
 WAIT_SECONDS = 30
 
@@ -58,7 +60,7 @@ def makers(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("mode", ["ASYNC_FLUSH", "SYNC_FLUSH"])
-def test_messages_are_stored_and_read_while_the_disk_is_busy(open_store, put, clock, disk, bodies, mode):
+def test_messages_are_stored_and_read_while_the_disk_is_busy(open_store, clock, disk, mode):
     store = open_store(
         flush_disk_type=mode,
         flush_in_background=True,
@@ -94,7 +96,7 @@ def test_a_thread_that_forces_the_log_goes_on_when_the_store_closes(open_store, 
     assert store.flushed_position == store.log_end
 
 
-def test_flusher_creates_the_next_log_file_once_the_last_is_half_full(open_store, put, makers):
+def test_flusher_creates_the_next_log_file_once_the_last_is_half_full(open_store, makers):
     store = open_store(mapped_file_size_commit_log=FILE_BYTES)
     put(store)
     store.flush_pass()
@@ -111,7 +113,7 @@ def test_flusher_creates_the_next_log_file_once_the_last_is_half_full(open_store
     assert store.log.files[1].path.name == f"{FILE_BYTES:020d}"
 
 
-def test_unused_file_created_ahead_is_deleted_at_a_stop(open_store, put, tmp_path, crash, bodies):
+def test_unused_file_created_ahead_is_deleted_at_a_stop(open_store, tmp_path):
     store = open_store(mapped_file_size_commit_log=FILE_BYTES)
     while store.log_end < FILE_BYTES // 2:
         put(store, body=b"x" * 900)
@@ -119,7 +121,7 @@ def test_unused_file_created_ahead_is_deleted_at_a_stop(open_store, put, tmp_pat
     store.flush_pass()
     log = tmp_path / "store" / "commitlog"
     assert len(list(log.iterdir())) == 2
-    crash(store)
+    leave_as_killed(store)
     store = open_store(mapped_file_size_commit_log=FILE_BYTES)
     assert store.recovery_report.cut_bytes == 0, "an empty file is no damage"
     assert len(bodies(store)) == count
@@ -128,7 +130,7 @@ def test_unused_file_created_ahead_is_deleted_at_a_stop(open_store, put, tmp_pat
     assert len(list(log.iterdir())) == 1
 
 
-def test_owner_creates_the_file_if_the_flusher_could_not(open_store, put, monkeypatch):
+def test_owner_creates_the_file_if_the_flusher_could_not(open_store, monkeypatch):
     store = open_store(mapped_file_size_commit_log=FILE_BYTES)
     while store.log_end < FILE_BYTES // 2:
         put(store, body=b"x" * 900)

@@ -8,6 +8,8 @@ import pytest
 from pocketmq.store import DiskFailedError, PutStatus
 from pocketmq.store.files import disk
 
+from store_batches import put
+
 
 @pytest.fixture
 def refuse_directories(monkeypatch: pytest.MonkeyPatch):
@@ -44,7 +46,7 @@ def test_a_disk_that_fails_to_flush_a_directory_has_failed(tmp_path, refuse_dire
 
 
 def test_messages_are_not_acknowledged_while_the_name_of_their_log_file_is_not_on_disk(
-    open_store, put, refuse_directories
+    open_store, refuse_directories
 ):
     store = open_store(flush_disk_type="SYNC_FLUSH")
     put(store)
@@ -70,7 +72,7 @@ def test_new_folders_are_forced_in_the_folders_above_them(tmp_path, monkeypatch)
 
 
 def test_queue_is_not_on_disk_before_all_folders_that_lead_to_it_are(
-    open_store, put, clock, monkeypatch, tmp_path
+    open_store, clock, monkeypatch, tmp_path
 ):
     store = open_store()
     put(store)

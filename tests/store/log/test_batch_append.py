@@ -12,20 +12,18 @@ from pocketmq.protocol.message.record import decode_records
 from pocketmq.store import PutStatus
 from pocketmq.store.log import commit_log
 
-from store_batches import append_batch, batch_of, queue_offsets
+from store_batches import append_batch, batch_of, leave_as_killed, new_message, put, queue_offsets
 
 
 @pytest.mark.parametrize("step", range(1, 4))
-def test_a_process_killed_during_a_batch_leaves_none_of_it(
-    open_store, put, new_message, crash, monkeypatch, step
-) -> None:
+def test_a_process_killed_during_a_batch_leaves_none_of_it(open_store, monkeypatch, step) -> None:
     """It is killed before the write of that number. C writes in the same order."""
     store = open_store()
     first = put(store)
     monkeypatch.setattr(commit_log, "pack_records", killed_before(step))
     with pytest.raises(KeyboardInterrupt):
         append_batch(store, [new_message(body=b"%d" % count) for count in range(5)])
-    crash(store)
+    leave_as_killed(store)
     store = open_store()
     assert store.log_end == first.size
     assert store.max_offset("orders", 0) == 1
@@ -49,7 +47,7 @@ def killed_before(step: int):
     return lambda memory, *rest: pack_in_python(Memory(memory), *rest)
 
 
-def test_the_first_length_of_a_batch_is_written_last(new_message) -> None:
+def test_the_first_length_of_a_batch_is_written_last() -> None:
     memory = bytearray(4096)
     head = records.Head(bytes(12), bytes(8), bytes(12), b"\1t", 0, 0, "t", is_queued=True)
     elements = encode_batch([BatchElement(0, b"first", b""), BatchElement(0, b"second", b"")])
@@ -61,7 +59,7 @@ def test_the_first_length_of_a_batch_is_written_last(new_message) -> None:
     assert b"second" in memory
 
 
-def test_one_check_decides_whether_arrivals_of_a_batch_are_announced(open_store, put, new_message):
+def test_one_check_decides_whether_arrivals_of_a_batch_are_announced(open_store):
     asked, announced = [], []
 
     def is_awaited(topic, queue_id):
@@ -86,7 +84,7 @@ def test_one_check_decides_whether_arrivals_of_a_batch_are_announced(open_store,
     ],
 )
 def test_a_batch_is_stored_all_or_none_if_its_last_message_asks_too_much_of_light_queues(
-    open_store, new_message, bodies, last, status
+    open_store, last, status
 ) -> None:
     store = open_store(
         enable_lmq=True,
@@ -113,7 +111,7 @@ def test_a_batch_is_stored_all_or_none_if_its_last_message_asks_too_much_of_ligh
 @pytest.mark.parametrize("crc", [False, True])
 @pytest.mark.parametrize("light", [False, True])
 @pytest.mark.parametrize("cut", [1, 20, 30])
-def test_a_batch_that_is_cut_off_is_refused_and_leaves_nothing(open_store, put, new_message, crc, light, cut):
+def test_a_batch_that_is_cut_off_is_refused_and_leaves_nothing(open_store, crc, light, cut):
     store = open_store(enabled_append_prop_crc=crc, enable_lmq=light, enable_multi_dispatch=light)
     put(store)
     end = store.log_end
@@ -126,14 +124,14 @@ def test_a_batch_that_is_cut_off_is_refused_and_leaves_nothing(open_store, put, 
     assert store.max_offset("orders", 0) == 4
 
 
-def test_a_batch_that_has_no_room_for_its_checksum_is_refused(open_store, new_message):
+def test_a_batch_that_has_no_room_for_its_checksum_is_refused(open_store):
     store = open_store(enabled_append_prop_crc=True, mapped_file_size_commit_log=1 << 17)
     placed = append_batch(store, [new_message(), new_message(big="x" * 32_750)])
     assert (placed.refusal, placed.sizes) == (PutStatus.PROPERTIES_SIZE_EXCEEDED, [])
     assert store.append(new_message(big="x" * 32_750)).status is PutStatus.PROPERTIES_SIZE_EXCEEDED
 
 
-def test_a_batch_for_the_topic_of_delayed_messages_is_refused(open_store, new_message):
+def test_a_batch_for_the_topic_of_delayed_messages_is_refused(open_store):
     """Its messages would need a delivery time each."""
     store = open_store()
     messages = [new_message("SCHEDULE_TOPIC_XXXX", DELAY="1"), new_message("SCHEDULE_TOPIC_XXXX", DELAY="2")]

@@ -14,6 +14,8 @@ from pocketmq.protocol.message.record import (
 from pocketmq.store import NewMessage, PutStatus
 from pocketmq.testing.state.rewinding import rewinding_of
 
+from store_batches import bodies, leave_as_killed, new_message, put
+
 VECTOR_A = bytes.fromhex(
     "00000083DAA320A731EDD7A100000003000000000000000000000007000000004000000000000000"
     "0000018BCFE568000A0000080000C3CB0000018BCFE568050A00000900002A9F000000000000000000000000"
@@ -48,7 +50,7 @@ def test_appended_message_has_the_bytes_of_the_official_vector(open_store, clock
 
 
 @pytest.mark.parametrize("gap", [0, 1, 7])
-def test_last_record_of_a_file_leaves_at_least_eight_bytes(open_store, put, gap):
+def test_last_record_of_a_file_leaves_at_least_eight_bytes(open_store, gap):
     """A record of L bytes starts at S - 8 - L at the latest."""
     store = open_store()
     size = put(store, body=b"").size
@@ -61,13 +63,13 @@ def test_last_record_of_a_file_leaves_at_least_eight_bytes(open_store, put, gap)
     assert FILLER.unpack(head) == (8 + gap, BLANK_MAGIC)
 
 
-def test_record_that_would_leave_seven_bytes_opens_the_next_file(open_store, put):
+def test_record_that_would_leave_seven_bytes_opens_the_next_file(open_store):
     store = open_store()
     size = put(store, body=b"").size
     assert put(store, body=bytes(4096 - 7 - size - size)).position == 4096
 
 
-def test_room_on_disk_is_reserved_before_a_record_is_written(open_store, put):
+def test_room_on_disk_is_reserved_before_a_record_is_written(open_store):
     """Writing through a map to a full disk would end the process."""
     store = open_store(mapped_file_size_commit_log=12 << 20)
     for _ in range(10):
@@ -83,7 +85,7 @@ def test_room_on_disk_is_reserved_before_a_record_is_written(open_store, put):
     assert first.reserved >= 10_000_000 + FILLER.size, "room for the filler"
 
 
-def test_bytes_that_look_like_the_head_of_a_record_beyond_the_end_are_none(open_store, put):
+def test_bytes_that_look_like_the_head_of_a_record_beyond_the_end_are_none(open_store):
     """A client asks for any position it likes."""
     store = open_store()
     put(store, body=FILLER.pack(4000, MAGIC_V1) + FILLER.pack(0, MAGIC_V1) + FILLER.pack(20, 0))
@@ -99,14 +101,14 @@ def test_the_file_after_a_position_begins_at_the_next_multiple_of_its_size(open_
     assert open_store().log.next_file_start(position) == following
 
 
-def test_crc_is_of_the_body_alone_and_zero_without_one(open_store, put):
+def test_crc_is_of_the_body_alone_and_zero_without_one(open_store):
     store = open_store()
     with_body = decode_record(store.read_record(put(store, body=b"hello rmq").position))
     empty = decode_record(store.read_record(put(store, body=b"").position))
     assert (with_body.body_crc, empty.body_crc) == (837670817, 0)
 
 
-def test_hosts_of_both_address_families_are_stored_with_their_flags(open_store, new_message):
+def test_hosts_of_both_address_families_are_stored_with_their_flags(open_store):
     store = open_store()
     four, six = pack_host("1.2.3.4", 5), pack_host("fe80::1", 6)
     for born, stored, flag in ((four, four, 0), (six, four, 0x10), (four, six, 0x20), (six, six, 0x30)):
@@ -118,7 +120,7 @@ def test_hosts_of_both_address_families_are_stored_with_their_flags(open_store, 
         assert store.store_time("orders", 0, record.queue_offset) == record.store_timestamp
 
 
-def test_long_retry_topics_are_stored_as_version_2_and_other_long_topics_refused(open_store, put, bodies):
+def test_long_retry_topics_are_stored_as_version_2_and_other_long_topics_refused(open_store):
     store = open_store()
     topic = "%RETRY%" + "g" * 240
     record = decode_record(store.read_record(put(store, topic=topic).position))
@@ -146,14 +148,14 @@ def test_limits_of_body_and_properties(open_store, body_bytes, properties_bytes,
     assert store.max_offset("t", 0) == (1 if status is PutStatus.PUT_OK else 0)
 
 
-def test_limit_of_the_body_can_be_changed_at_run_time(open_store, put):
+def test_limit_of_the_body_can_be_changed_at_run_time(open_store):
     store = open_store()
     store.config.max_message_size = 3
     assert put(store, body=b"four").status is PutStatus.MESSAGE_ILLEGAL
     assert put(store, body=b"two").status is PutStatus.PUT_OK
 
 
-def test_record_larger_than_a_file_is_refused_without_spoiling_the_file(open_store, put):
+def test_record_larger_than_a_file_is_refused_without_spoiling_the_file(open_store):
     store = open_store()
     put(store)
     end = store.log_end
@@ -161,7 +163,7 @@ def test_record_larger_than_a_file_is_refused_without_spoiling_the_file(open_sto
     assert store.log_end == end
 
 
-def test_whole_record_crc_is_appended_if_it_is_turned_on(open_store, put, crash):
+def test_whole_record_crc_is_appended_if_it_is_turned_on(open_store):
     settings = {"enabled_append_prop_crc": True, "force_verify_prop_crc": True}
     store = open_store(**settings)
     offsets = [put(store, TAGS="a").position, put(store).position]
@@ -169,7 +171,7 @@ def test_whole_record_crc_is_appended_if_it_is_turned_on(open_store, put, crash)
         assert has_valid_crc_property(store.read_record(offset))
     # The CRC covers what bodyCRC does not: one bit of the second record's queue id.
     store.log.files[0].map[offsets[1] + 15] ^= 1
-    crash(store)
+    leave_as_killed(store)
     store = open_store(**settings)
     assert store.recovery_report.placeholders == 1
     assert has_valid_crc_property(store.read_record(offsets[1]))
@@ -187,7 +189,7 @@ def test_the_crc_property_follows_one_separator(open_store, text, stored):
     assert (name, len(crc)) == (b"__CRC32#", 11)
 
 
-def test_new_file_that_cannot_be_created_is_reported_in_the_put_status(open_store, put, tmp_path):
+def test_new_file_that_cannot_be_created_is_reported_in_the_put_status(open_store, tmp_path):
     store = open_store()
     put(store, body=bytes(3000))
     in_the_way = tmp_path / "store" / "commitlog" / f"{4096:020d}"
@@ -197,7 +199,7 @@ def test_new_file_that_cannot_be_created_is_reported_in_the_put_status(open_stor
     assert put(store, body=bytes(3000)).status is PutStatus.PUT_OK
 
 
-def test_first_log_file_is_created_before_the_first_message(open_store, put, tmp_path):
+def test_first_log_file_is_created_before_the_first_message(open_store, tmp_path):
     """The caller that opens the store can wait for the disk; the loop that appends cannot."""
     first = tmp_path / "store" / "commitlog" / f"{0:020d}"
     store = open_store()
@@ -216,7 +218,7 @@ def test_unused_first_log_file_is_deleted_at_a_stop(open_store, tmp_path):
     assert not first.exists()
 
 
-def test_records_changed_by_a_rewind_keep_a_valid_crc(open_store, put):
+def test_records_changed_by_a_rewind_keep_a_valid_crc(open_store):
     """With a start that verifies it, a rewind before a clean stop would otherwise cost the messages behind it."""
     settings = {"enabled_append_prop_crc": True, "force_verify_prop_crc": True}
     store = open_store(**settings)

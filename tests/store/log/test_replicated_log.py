@@ -11,9 +11,9 @@ from pocketmq.store.errors import DiskFailedError
 from pocketmq.store.log.replicated_log import DivergedError
 from pocketmq.store.message_store import DISPATCH_AT_ONCE
 
-from store_batches import leave_as_killed
+from store_batches import leave_as_killed, new_message
 
-from ..conftest import OpenStore, new_message
+from ..conftest import OpenStore
 
 LOG_FILE_BYTES = 4096
 

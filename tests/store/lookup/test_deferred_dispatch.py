@@ -4,7 +4,7 @@ import pytest
 from pocketmq.store.lookup import deferred_dispatch
 from pocketmq.store.lookup.log_dispatch import LogDispatch
 
-from store_batches import append_batch
+from store_batches import append_batch, bodies, new_message, put
 
 ID = "7F0000010001000000010000000A0001"
 SYNC = {"flush_disk_type": "SYNC_FLUSH", "mapped_file_size_commit_log": 1 << 16}
@@ -29,7 +29,7 @@ def flush(store) -> None:
     store.dispatch_flushed()
 
 
-def put_all_kinds(store, put, new_message) -> int:
+def put_all_kinds(store) -> int:
     """One message, a batch and several messages in one append; returns how many messages."""
     put(store, UNIQ_KEY=ID)
     append_batch(store, [new_message(UNIQ_KEY=ID), new_message(UNIQ_KEY=ID)])
@@ -37,13 +37,13 @@ def put_all_kinds(store, put, new_message) -> int:
     return 6
 
 
-def test_messages_on_disk_are_visible_without_being_read_back(open_store, put, new_message, bodies, counted):
+def test_messages_on_disk_are_visible_without_being_read_back(open_store, counted):
     arrived = []
     store = open_store(
         on_arrivals=lambda topic, queue, arrivals: arrived.extend(each[0] for each in arrivals),
         **SYNC,
     )
-    count = put_all_kinds(store, put, new_message)
+    count = put_all_kinds(store)
     store.dispatch_flushed()
     assert bodies(store) == arrived == []
     flush(store)
@@ -52,12 +52,10 @@ def test_messages_on_disk_are_visible_without_being_read_back(open_store, put, n
     assert counted == []
 
 
-def test_too_much_that_is_deferred_is_read_from_the_log(
-    open_store, put, new_message, bodies, counted, monkeypatch
-):
+def test_too_much_that_is_deferred_is_read_from_the_log(open_store, counted, monkeypatch):
     monkeypatch.setattr(deferred_dispatch, "MAX_DEFERRED", 2)
     store = open_store(**SYNC)
-    count = put_all_kinds(store, put, new_message)
+    count = put_all_kinds(store)
     flush(store)
     assert len(bodies(store)) == count
     assert counted
@@ -67,7 +65,7 @@ def test_too_much_that_is_deferred_is_read_from_the_log(
     assert (len(bodies(store)), counted) == (count + 1, [])
 
 
-def test_messages_of_a_deleted_queue_begin_it_again(open_store, put, bodies):
+def test_messages_of_a_deleted_queue_begin_it_again(open_store):
     store = open_store(**SYNC)
     put(store, body=b"first")
     flush(store)

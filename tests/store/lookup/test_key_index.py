@@ -11,6 +11,8 @@ from pocketmq.protocol.message.java_strings import java_hash
 from pocketmq.protocol.message.record import decode_record
 from pocketmq.store.lookup import index_file, key_index
 
+from store_batches import new_message, put
+
 ALWAYS = (0, 1 << 62)
 
 
@@ -41,7 +43,7 @@ def test_smallest_integer_hashes_to_zero():
     assert key_hash(0, "polygenelubricants") == 0
 
 
-def test_file_has_the_documented_bytes(open_store, put, clock, tmp_path):
+def test_file_has_the_documented_bytes(open_store, clock, tmp_path):
     store = open_store(emulate=4)
     first = put(store, KEYS="a")
     clock.advance(2500)
@@ -62,14 +64,14 @@ def test_file_has_the_documented_bytes(open_store, put, clock, tmp_path):
     assert struct.unpack_from(">iqii", data, 40 + 256 + 40) == (key_hash, second.position, 2, 1)
 
 
-def test_default_file_has_the_official_size(open_store, put, tmp_path):
+def test_default_file_has_the_official_size(open_store, tmp_path):
     store = open_store(max_hash_slot_num=5_000_000, max_index_num=20_000_000)
     put(store, KEYS="a")
     assert index_files(tmp_path)[0].stat().st_size == 420_000_040
     assert len(index_files(tmp_path)[0].name) == 17
 
 
-def test_message_is_found_by_unique_key_each_key_and_tag(open_store, put):
+def test_message_is_found_by_unique_key_each_key_and_tag(open_store):
     store = open_store()
     put(store, UNIQ_KEY="7F0000010A3C18B4AAC27B5C0E3D0001", KEYS="one  two", TAGS="red")
     put(store, KEYS="two")
@@ -81,14 +83,14 @@ def test_message_is_found_by_unique_key_each_key_and_tag(open_store, put):
     assert found(store, "one", topic="others") == []
 
 
-def test_four_x_does_not_index_tags(open_store, put, tmp_path):
+def test_four_x_does_not_index_tags(open_store, tmp_path):
     store = open_store(emulate=4)
     put(store, TAGS="red")
     assert found(store, "red", index_type="T") == []
     assert index_files(tmp_path) == []
 
 
-def test_colliding_keys_are_returned_together(open_store, put):
+def test_colliding_keys_are_returned_together(open_store):
     """ "Aa" and "BB" have one Java hash; the caller compares keys."""
     store = open_store()
     put(store, KEYS="Aa")
@@ -97,14 +99,14 @@ def test_colliding_keys_are_returned_together(open_store, put):
     assert found(store, "Aa") == found(store, "BB") == [0, 1]
 
 
-def test_keys_of_one_slot_do_not_hide_each_other(open_store, put):
+def test_keys_of_one_slot_do_not_hide_each_other(open_store):
     store = open_store(max_hash_slot_num=1)
     for number in range(40):
         put(store, KEYS=f"k{number}")
     assert [found(store, f"k{number}") for number in range(40)] == [[number] for number in range(40)]
 
 
-def test_full_file_is_followed_by_one_that_begins_at_its_end(open_store, put, clock, tmp_path):
+def test_full_file_is_followed_by_one_that_begins_at_its_end(open_store, clock, tmp_path):
     store = open_store(max_index_num=4)
     for number in range(8):
         put(store, KEYS=f"k{number}")
@@ -119,7 +121,7 @@ def test_full_file_is_followed_by_one_that_begins_at_its_end(open_store, put, cl
     assert [found(store, f"k{number}") for number in range(8)] == [[number] for number in range(8)]
 
 
-def test_query_is_limited_by_time_and_count_newest_first(open_store, put, clock):
+def test_query_is_limited_by_time_and_count_newest_first(open_store, clock):
     store = open_store()
     times = []
     for _ in range(6):
@@ -130,7 +132,7 @@ def test_query_is_limited_by_time_and_count_newest_first(open_store, put, clock)
     assert found(store, "same", limit=2) == [4, 5]
 
 
-def test_transaction_rollback_is_not_indexed_and_prepared_is(open_store, new_message):
+def test_transaction_rollback_is_not_indexed_and_prepared_is(open_store):
     store = open_store()
     for sys_flag, key in ((0x4, "half"), (0xC, "gone"), (0x8, "done")):
         message = new_message(KEYS=key)
@@ -150,14 +152,14 @@ def test_transaction_rollback_is_not_indexed_and_prepared_is(open_store, new_mes
     assert [record.queue_offset for record in records] == [0, 0]
 
 
-def test_index_can_be_switched_off(open_store, put, tmp_path):
+def test_index_can_be_switched_off(open_store, tmp_path):
     store = open_store(message_index_enable=False)
     put(store, KEYS="a")
     assert found(store, "a") == []
     assert index_files(tmp_path) == []
 
 
-def test_file_of_another_name_is_ignored(open_store, put, tmp_path):
+def test_file_of_another_name_is_ignored(open_store, tmp_path):
     store = open_store()
     put(store, KEYS="a")
     store.close()
@@ -166,7 +168,7 @@ def test_file_of_another_name_is_ignored(open_store, put, tmp_path):
     assert (tmp_path / "store" / "index" / "notes.txt").read_text() == "mine"
 
 
-def test_query_reports_the_newest_entry(open_store, put, clock):
+def test_query_reports_the_newest_entry(open_store, clock):
     store = open_store()
     put(store, KEYS="a")
     clock.advance(50)
@@ -177,7 +179,7 @@ def test_query_reports_the_newest_entry(open_store, put, clock):
 
 
 @pytest.mark.parametrize("link", [2, 99, -5])
-def test_damaged_chain_ends_the_search(open_store, put, link):
+def test_damaged_chain_ends_the_search(open_store, link):
     store = open_store(emulate=4)
     put(store, KEYS="a")
     put(store, KEYS="a")
@@ -186,7 +188,7 @@ def test_damaged_chain_ends_the_search(open_store, put, link):
 
 
 def test_file_made_in_the_hour_that_clocks_repeat_follows_the_one_before(
-    open_store, put, clock, tmp_path, monkeypatch
+    open_store, clock, tmp_path, monkeypatch
 ):
     """The local time goes back; the names must rise all the same, and nobody may count milliseconds for that."""
     store = open_store(max_index_num=10)
@@ -206,7 +208,7 @@ def test_file_made_in_the_hour_that_clocks_repeat_follows_the_one_before(
 
 
 @pytest.mark.parametrize("damage", ["many uncounted", "count", "negative", "positions"])
-def test_file_with_a_damaged_head_is_filled_again(open_store, put, tmp_path, monkeypatch, damage):
+def test_file_with_a_damaged_head_is_filled_again(open_store, tmp_path, monkeypatch, damage):
     """A count that is too low must not have the start take back millions of units."""
     monkeypatch.setattr(index_file, "_MOST_UNCOUNTED", 5)
     store = open_store()

@@ -18,7 +18,7 @@ from pocketmq.store.lookup import log_dispatch
 from pocketmq.store.lookup.dispatch import code_of_tags
 from pocketmq.store.lookup.log_dispatch import LogDispatch
 
-from store_batches import leave_as_killed, open_small
+from store_batches import leave_as_killed, open_small, put
 from stored_files import stored_files
 
 HOUR_MS = 3_600_000
@@ -162,11 +162,11 @@ def test_a_length_beyond_the_record_makes_it_invalid() -> None:
 
 
 @pytest.mark.parametrize("machine_down", [False, True])
-def test_a_start_writes_index_headers_once_per_batch(open_store, put, crash, tmp_path, machine_down) -> None:
+def test_a_start_writes_index_headers_once_per_batch(open_store, tmp_path, machine_down) -> None:
     store = open_store(max_index_num=1000)
     for number in range(50):
         put(store, KEYS=f"key{number}")
-    crash(store)
+    leave_as_killed(store)
     shutil.rmtree(tmp_path / "store" / "index")
     if machine_down:
         (tmp_path / "store" / "abort").write_text("")

@@ -10,6 +10,8 @@ from pocketmq.store.files.mapped_files import MappedFiles
 from pocketmq.store.lookup import queue_table
 from pocketmq.store.lookup.queue_unit import UNIT
 
+from store_batches import bodies, leave_as_killed, put
+
 
 @pytest.fixture
 def few_maps(monkeypatch: pytest.MonkeyPatch) -> int:
@@ -17,13 +19,13 @@ def few_maps(monkeypatch: pytest.MonkeyPatch) -> int:
     return 8
 
 
-def test_queues_beyond_the_limit_of_maps_are_still_written_and_read(open_store, put, bodies, crash, few_maps):
+def test_queues_beyond_the_limit_of_maps_are_still_written_and_read(open_store, few_maps):
     store = open_store(mapped_file_size_commit_log=1 << 20)
     for turn in range(4):
         for number in range(50):
             put(store, f"t{number}", body=b"%d" % turn)
     assert len(store._queues._maps) <= few_maps
-    for leave in (lambda one: one.close(), crash):
+    for leave in (lambda one: one.close(), leave_as_killed):
         assert all(bodies(store, f"t{number}") == [b"0", b"1", b"2", b"3"] for number in range(50))
         leave(store)
         store = open_store(mapped_file_size_commit_log=1 << 20)
@@ -31,7 +33,7 @@ def test_queues_beyond_the_limit_of_maps_are_still_written_and_read(open_store, 
         assert len(store._queues._maps) <= few_maps
 
 
-def test_opening_after_a_clean_stop_maps_no_queue(open_store, put):
+def test_opening_after_a_clean_stop_maps_no_queue(open_store):
     store = open_store(mapped_file_size_commit_log=1 << 20)
     for number in range(30):
         put(store, f"t{number}")
@@ -41,7 +43,7 @@ def test_opening_after_a_clean_stop_maps_no_queue(open_store, put):
     assert put(store, "t7").queue_offset == 1
 
 
-def test_views_of_an_unmapped_file_stay_readable(open_store, put, few_maps):
+def test_views_of_an_unmapped_file_stay_readable(open_store, few_maps):
     store = open_store(mapped_file_size_commit_log=1 << 20)
     put(store, "t0")
     units = store.consume_queue("t0", 0).units_from(0)
@@ -59,9 +61,7 @@ def test_limit_of_maps_depends_on_the_descriptors_a_process_may_have(monkeypatch
         assert mapped_file.most_queue_maps() == most
 
 
-def test_log_beyond_four_gigabytes_and_queue_beyond_two_thousand_million(
-    open_store, put, bodies, crash, tmp_path: Path
-):
+def test_log_beyond_four_gigabytes_and_queue_beyond_two_thousand_million(open_store, tmp_path: Path):
     """A store that has deleted all but its newest files: sparse files replace the older ones."""
     base, number = 5 << 30, (1 << 31) + 7
     root = tmp_path / "store"
@@ -75,7 +75,7 @@ def test_log_beyond_four_gigabytes_and_queue_beyond_two_thousand_million(
         result = put(store, body=b"%d" % count, KEYS=f"k{count}")
         assert (result.status, result.queue_offset) == (PutStatus.PUT_OK, number + count)
         assert result.position >= base > 1 << 32
-    for leave in (crash, lambda one: one.close()):
+    for leave in (leave_as_killed, lambda one: one.close()):
         leave(store)
         store = open_store(mapped_file_size_commit_log=1 << 20, mapped_file_size_consume_queue=200_000)
         assert (store.min_offset("orders", 0), store.max_offset("orders", 0)) == (number, number + 3)
@@ -83,7 +83,7 @@ def test_log_beyond_four_gigabytes_and_queue_beyond_two_thousand_million(
         assert len(store.query("orders", "k1", 10, 0, 1 << 62).views) == 1
 
 
-def test_message_of_four_mebibytes_is_stored_and_one_byte_more_is_not(open_store, put, bodies):
+def test_message_of_four_mebibytes_is_stored_and_one_byte_more_is_not(open_store):
     store = open_store(mapped_file_size_commit_log=16 << 20)
     body = os.urandom(4 << 20)
     assert put(store, body=body).status is PutStatus.PUT_OK
@@ -107,7 +107,7 @@ def test_thread_that_makes_a_file_ahead_unmaps_none(tmp_path):
     assert files[3].is_mapped
 
 
-def test_queue_that_is_written_to_stays_mapped(open_store, put, few_maps):
+def test_queue_that_is_written_to_stays_mapped(open_store, few_maps):
     store = open_store(mapped_file_size_commit_log=1 << 20, mapped_file_size_consume_queue=4000)
     put(store, "hot")
     file = store.consume_queue("hot", 0).files[-1]

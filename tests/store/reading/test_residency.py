@@ -7,8 +7,10 @@ import pytest
 from pocketmq.store.reading import residency
 from pocketmq.store.reading.residency import total_memory_bytes
 
+from store_batches import put
 
-def test_a_distance_up_to_and_including_the_budget_is_hot(open_store, put):
+
+def test_a_distance_up_to_and_including_the_budget_is_hot(open_store):
     store = open_store(mapped_file_size_commit_log=65536)
     for _ in range(10):
         put(store)
@@ -26,7 +28,7 @@ def test_a_distance_up_to_and_including_the_budget_is_hot(open_store, put):
     assert hotness.log_end_offset - hotness.position == distance
 
 
-def test_ratio_of_zero_makes_every_message_cold_by_distance_only(open_store, put):
+def test_ratio_of_zero_makes_every_message_cold_by_distance_only(open_store):
     for policy, hot in (("distance", False), ("always-hot", True)):
         store = open_store(residency=policy, access_message_in_memory_max_ratio=0)
         if not store.max_offset("orders", 0):
@@ -36,7 +38,7 @@ def test_ratio_of_zero_makes_every_message_cold_by_distance_only(open_store, put
         store.close()
 
 
-def test_a_missing_entry_is_neither_hot_nor_cold(open_store, put):
+def test_a_missing_entry_is_neither_hot_nor_cold(open_store):
     store = open_store()
     put(store)
     for topic, queue_id, offset in (("orders", 0, 1), ("orders", 0, -1), ("orders", 1, 0), ("nobody", 0, 0)):
@@ -55,7 +57,7 @@ def evict(file) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="this system cannot be asked to forget pages")
-def test_resident_policy_asks_the_system(open_store, put):
+def test_resident_policy_asks_the_system(open_store):
     store = open_store(residency="resident", mapped_file_size_commit_log=1 << 20)
     put(store, body=b"x" * 10_000)
     assert store.is_hot("orders", 0, 0) is True, "it was just written, so its pages are in memory"
@@ -67,7 +69,7 @@ def test_resident_policy_asks_the_system(open_store, put):
     assert store.is_hot("orders", 0, 0) is True, "reading it has brought it back"
 
 
-def test_default_ratio_is_thirty_per_cent_of_the_machine(open_store, put):
+def test_default_ratio_is_thirty_per_cent_of_the_machine(open_store):
     store = open_store()
     put(store)
     assert store.hotness("orders", 0, 0).memory_budget_bytes == int(total_memory_bytes() * 0.3)
@@ -92,7 +94,7 @@ def test_unknown_memory_counts_as_24_gib(monkeypatch):
 
 
 @pytest.mark.parametrize("policy", ["distance", "resident", "always-hot"])
-def test_policy_names_are_the_values_of_the_setting(open_store, put, policy):
+def test_policy_names_are_the_values_of_the_setting(open_store, policy):
     store = open_store(residency=policy)
     put(store)
     assert store.hotness("orders", 0, 0).policy == policy

@@ -2,12 +2,14 @@
 
 import pytest
 
+from store_batches import put
+
 TIMES = [1000, 1000, 2000, 3000, 3000, 3000, 7000]
 START_MS = 1_700_000_000_000
 
 
 @pytest.fixture
-def make(open_store, put, clock):
+def make(open_store, clock):
     """A store whose messages were stored at TIMES after the start; queue files hold ten units."""
 
     def make_store(times=TIMES, **settings):
@@ -77,7 +79,7 @@ def test_answers_stay_within_the_messages_kept(make):
     assert store.search_offset("orders", 0, START_MS) == minimum
 
 
-def test_time_in_the_future_after_all_messages_are_deleted(make, put, clock):
+def test_time_in_the_future_after_all_messages_are_deleted(make, clock):
     """5.x answers the max offset, so nothing old is read; 4.x finds no time at all and answers 0."""
     store = make([1000 * n for n in range(5)])
     while len(store.log.files) < 3:
