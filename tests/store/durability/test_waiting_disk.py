@@ -83,7 +83,7 @@ def test_messages_are_stored_and_read_while_the_disk_is_busy(open_store, clock, 
     assert store.flushed_position == store.log_end
 
 
-def test_a_thread_that_forces_the_log_goes_on_when_the_store_closes(open_store, put, disk):
+def test_a_thread_that_forces_the_log_goes_on_when_the_store_closes(open_store, disk):
     store = open_store(flush_in_background=True, mapped_file_size_commit_log=FILE_BYTES)
     put(store)
     waiting = threading.Thread(target=store.force_log, args=(store.log_end,))
