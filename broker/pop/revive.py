@@ -129,16 +129,16 @@ class Revive:
         if not self.is_served:
             return False
         self._look_how_much_is_visible(now_ms)
-        count, budget = self._state.config.revive_queue_num, Budget()
+        # Each has its own: in a broker that pops at its limit as many records arrive as one budget reads.
+        count, reads, budget = self._state.config.revive_queue_num, Budget(), Budget()
         for queue_id in [(self._next_queue + number) % count for number in range(count)]:
             end = self._state.store.max_offset(self._topic, queue_id)
             if end == 0:
                 continue
             queue = self._queue(queue_id, end)
-            self._read(queue, queue_id, end, budget)
-            if not budget.is_spent:
-                self._finish(queue, queue_id, now_ms, budget)
-            if budget.is_spent:
+            self._read(queue, queue_id, end, reads)
+            self._finish(queue, queue_id, now_ms, budget, is_read=not reads.is_spent)
+            if reads.is_spent or budget.is_spent:
                 self._next_queue = (queue_id + 1) % count
                 return True
         return False
@@ -189,12 +189,15 @@ class Revive:
 
     # -- finishing
 
-    def _finish(self, queue: _ReviveQueue, queue_id: int, now_ms: int, budget: Budget) -> None:
-        """Finish the first checkpoints of the queue, as far as their time is over."""
+    def _finish(
+        self, queue: _ReviveQueue, queue_id: int, now_ms: int, budget: Budget, *, is_read: bool
+    ) -> None:
+        """Finish the first checkpoints of the queue, as far as their time is over: by the newest record that was read,
+        or by the clock if the whole queue was."""
         state, points = self._state, queue.points
         end_ms = queue.latest_due_ms
         is_timer_late = self._timer.behind_ms > 0 or self._timer.messages_behind > 0
-        if now_ms - end_ms > QUIET_MS and not is_timer_late:
+        if is_read and now_ms - end_ms > QUIET_MS and not is_timer_late:
             end_ms = max(end_ms, self._visible_ms)  # acks may wait for a slow disk
         while points and not budget.is_spent:
             key, point = next(iter(points.items()))

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.pop.revive import Revive
+from pocketmq.broker.time.slices import ITEMS_IN_A_TURN
 from pocketmq.protocol.bodies.revive import REVIVE_GROUP, CheckPoint
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, decode_records
@@ -114,6 +115,22 @@ async def test_one_iteration_revives_a_limited_number_of_messages(filled: Broker
         revived.append(filled.store.max_offset("%RETRY%g_orders", 0))
     assert revived[-1] == 1000
     assert max(after - before for before, after in itertools.pairwise(revived)) <= 100
+
+
+async def test_messages_are_revived_although_as_many_records_arrive_as_one_iteration_reads(
+    filled: Broker, loop: FakeLoop
+) -> None:
+    await popped(filled, max_msg_nums=1)
+    loop.run_for(5000)
+    revive = filled.popping.revive
+    revive.tick = lambda: None  # type: ignore[method-assign]
+    for _ in range(20):
+        loop.run_for(500)
+        due = {"TAGS": "another", "TIMER_DELIVER_MS": str(filled.clock.now_ms())}
+        for _ in range(ITEMS_IN_A_TURN):
+            store_message(filled, REVIVE_TOPIC, 0, b"", due)
+        assert revive.run(filled.clock.now_ms())
+    assert filled.store.max_offset("%RETRY%g_orders", 0) == 1
 
 
 async def test_long_messages_count_as_several(filled: Broker, loop: FakeLoop) -> None:
