@@ -10,18 +10,7 @@ from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.testing import RocketMQ
 
 from grpc_client import ClientCall, GrpcClient
-from grpc_companion import (
-    T,
-    acked,
-    announce,
-    given_up,
-    handle_of,
-    hidden,
-    receive,
-    received,
-    sent,
-    settings,
-)
+from grpc_companion import T, acked, announce, given_up, handle_of, hidden, receive, received, sent, settings
 
 RPCS = (
     "SendMessage",

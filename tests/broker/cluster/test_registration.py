@@ -20,11 +20,7 @@ from pocketmq.broker.network.server import Server
 from pocketmq.protocol.bodies.routes import QueueData
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
-from pocketmq.protocol.requests.name_server import (
-    GetBrokerClusterInfo,
-    RegisterBroker,
-    RegisterBrokerReply,
-)
+from pocketmq.protocol.requests.name_server import GetBrokerClusterInfo, RegisterBroker, RegisterBrokerReply
 from pocketmq.store import VirtualClock
 
 from broker_fakes import close_broker

@@ -19,12 +19,7 @@ from pocketmq.broker.filters.sql_filter import MAX_EXPRESSION, ExpressionRefused
 from pocketmq.broker.filters.sql_grammar import read_expression
 from pocketmq.broker.filters.sql_operands import EvaluationError, SqlError
 from pocketmq.broker.network.dispatch import HELD, Answer
-from pocketmq.protocol.bodies.client import (
-    ConsumerData,
-    HeartbeatData,
-    SubscriptionData,
-    build_subscription,
-)
+from pocketmq.protocol.bodies.client import ConsumerData, HeartbeatData, SubscriptionData, build_subscription
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.properties import encode_properties_text

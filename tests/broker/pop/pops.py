@@ -6,11 +6,7 @@ from pocketmq.broker.broker import Broker
 from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody
 from pocketmq.protocol.message.record import decode_records
 from pocketmq.protocol.message.topics import revive_topic
-from pocketmq.protocol.requests.pop import (
-    AckMessage,
-    ChangeMessageInvisibleTime,
-    PopMessage,
-)
+from pocketmq.protocol.requests.pop import AckMessage, ChangeMessageInvisibleTime, PopMessage
 
 from broker_fakes import Asked, ask
 

@@ -16,10 +16,7 @@ from pocketmq.broker.pop.ordered_pops import OrderedPops
 from pocketmq.protocol.bodies.pop import BatchAck, bit_set_of
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.record import decode_records
-from pocketmq.protocol.requests.pop import (
-    BatchAckMessage,
-    PollingInfo,
-)
+from pocketmq.protocol.requests.pop import BatchAckMessage, PollingInfo
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import VirtualClock
 

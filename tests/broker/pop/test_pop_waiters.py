@@ -9,14 +9,7 @@ import pytest
 from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.filters.sql_filter import EVERY_MESSAGE
 from pocketmq.broker.network.dispatch import HELD, Call, Held
-from pocketmq.broker.pop.pop_waiters import (
-    ANY_QUEUE,
-    LEAST_GONE,
-    HoldResult,
-    PopWaiter,
-    PopWaiters,
-    SentAt,
-)
+from pocketmq.broker.pop.pop_waiters import ANY_QUEUE, LEAST_GONE, HoldResult, PopWaiter, PopWaiters, SentAt
 from pocketmq.broker.time.slices import ANSWERS_IN_A_TURN
 from pocketmq.broker.time.timers import Timers
 from pocketmq.protocol.wire.command import Command

@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.errors import StartError
-from pocketmq.grpc_endpoint.messages import (
-    ClientType,
-    Code,
-    HeartbeatRequest,
-    QueryRouteRequest,
-    Resource,
-)
+from pocketmq.grpc_endpoint.messages import ClientType, Code, HeartbeatRequest, QueryRouteRequest, Resource
 from pocketmq.protocol.bodies.security import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 
 from grpc_calls import GrpcBroker, consumer, new_message, send

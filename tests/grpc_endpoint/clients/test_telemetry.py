@@ -21,10 +21,7 @@ from pocketmq.grpc_endpoint.messages import (
     TelemetryCommand,
     ms_of,
 )
-from pocketmq.protocol.bodies.group_config import (
-    ExponentialRetryPolicy,
-    GroupRetryPolicy,
-)
+from pocketmq.protocol.bodies.group_config import ExponentialRetryPolicy, GroupRetryPolicy
 
 from grpc_calls import FakeStream, GrpcBroker, consumer, producer
 

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 from pocketmq.grpc_endpoint.consuming.receipt_handle import LONGEST_HANDLE
-from pocketmq.grpc_endpoint.messages import (
-    Code,
-)
+from pocketmq.grpc_endpoint.messages import Code
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.message.record import decode_records
 from pocketmq.store import VirtualClock

@@ -8,12 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pocketmq.grpc_endpoint.conversion.message_types import SYSTEM_PROPERTIES, type_of
 from pocketmq.grpc_endpoint.conversion.received_message import set_message
-from pocketmq.grpc_endpoint.messages import (
-    Encoding,
-    Message,
-    MessageType,
-    ms_of,
-)
+from pocketmq.grpc_endpoint.messages import Encoding, Message, MessageType, ms_of
 from pocketmq.grpc_endpoint.producing.sent_message import own_properties
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.properties import decode_properties, encode_properties

@@ -5,13 +5,7 @@ from typing import Any
 import pytest
 from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.name_server.name_server import NameServer
-from pocketmq.grpc_endpoint.messages import (
-    AddressScheme,
-    Code,
-    MessageType,
-    QueryRouteRequest,
-    Resource,
-)
+from pocketmq.grpc_endpoint.messages import AddressScheme, Code, MessageType, QueryRouteRequest, Resource
 from pocketmq.protocol.bodies.routes import BrokerData, QueueData, TopicRouteData
 from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
 

@@ -6,13 +6,7 @@ import sys
 import threading
 
 import pytest
-from pocketmq.store import (
-    FileSizeError,
-    PutStatus,
-    StoreClosedError,
-    StoreDamagedError,
-    StoreLockedError,
-)
+from pocketmq.store import FileSizeError, PutStatus, StoreClosedError, StoreDamagedError, StoreLockedError
 from pocketmq.store.at_rest.check import check_store
 from pocketmq.store.at_rest.contents import StoreContents
 from pocketmq.store.durability.store_lock import StoreLock

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 from pocketmq.protocol.message.record import decode_record
-from pocketmq.store import (
-    PutStatus,
-)
+from pocketmq.store import PutStatus
 from pocketmq.store.durability import recovery
 from pocketmq.store.durability.checkpoint import Checkpoint
 from pocketmq.store.files.mapped_file import MappedFile
