@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
+from frames_client import Raw, raw
 from threads import begun_since, running_threads
 
 
@@ -26,6 +27,24 @@ def one(server: EmbeddedServer) -> Iterator[RocketMQ]:
     yield RocketMQ(server)
     server.faults.clear()
     server.reset(mark)
+
+
+@pytest.fixture
+def orders(one: RocketMQ) -> str:
+    return one.topic("orders")
+
+
+@pytest.fixture
+def topic(one: RocketMQ) -> str:
+    """It has one queue."""
+    return one.topic("orders", queues=1)
+
+
+@pytest.fixture
+def client(one: RocketMQ) -> Iterator[Raw]:
+    """A connection to the broker."""
+    with raw(one.server.broker_addr) as connection:
+        yield connection
 
 
 @pytest.fixture

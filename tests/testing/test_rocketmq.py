@@ -4,20 +4,15 @@ from collections.abc import Iterator
 
 import pytest
 from pocketmq.protocol.message.compression import compress
-from pocketmq.protocol.requests.offset import UpdateConsumerOffset
-from pocketmq.protocol.requests.send import SendMessageV2
 from pocketmq.testing import EmbeddedServer, RocketMQ, TestingError
+
+from testing_acts import commit, send_request
 
 
 @pytest.fixture
 def mq(server: EmbeddedServer) -> Iterator[RocketMQ]:
     yield RocketMQ(server, "p-")
     server.reset()
-
-
-def commit(mq: RocketMQ, topic: str, group: str, queue_id: int, offset: int) -> None:
-    request = UpdateConsumerOffset(consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset)
-    mq.server.request(request)
 
 
 def test_names_have_the_prefix_and_exist(mq: RocketMQ) -> None:
@@ -79,19 +74,7 @@ def test_message_ids_differ(mq: RocketMQ) -> None:
 
 def test_compressed_body_is_shown_decompressed(mq: RocketMQ) -> None:
     body, flags = compress(b"x" * 1000, "ZSTD")
-    mq.server.request(
-        SendMessageV2(
-            producer_group="p",
-            topic="packed",
-            default_topic="TBW102",
-            default_topic_queue_nums=1,
-            queue_id=0,
-            sys_flag=flags,
-            born_timestamp=1,
-            flag=0,
-        ),
-        body,
-    )
+    mq.server.request(send_request("packed", sys_flag=flags), body)
     assert mq.messages("packed")[0].body == b"x" * 1000
 
 
@@ -100,9 +83,9 @@ def test_lag_counts_uncommitted_messages(mq: RocketMQ) -> None:
     for number in range(6):
         mq.send(topic, str(number))
     assert (mq.offsets(topic, group), mq.lag(topic, group)) == ({}, 6)
-    commit(mq, topic, group, 0, 3)
+    commit(mq, topic, group, 3)
     assert (mq.offsets(topic, group), mq.lag(topic, group)) == ({0: 3}, 3)
-    commit(mq, topic, group, 1, 3)
+    commit(mq, topic, group, 3, queue_id=1)
     assert mq.lag(topic, group) == 0
     mq.wait_consumed(topic, group)
 

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
-from pocketmq.client import Message, Producer, PullConsumer, SendStatus
-from pocketmq.client.errors import SendFailed
+from pocketmq.client import Message, Producer, PullConsumer, SendFailed, SendStatus
 from pocketmq.testing import RocketMQCluster
 
 from testing_acts import consuming

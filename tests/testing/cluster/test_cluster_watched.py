@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 from pocketmq.protocol.message.properties import encode_properties_text
-from pocketmq.protocol.requests.send import SendMessageV2
 from pocketmq.testing import ClusterBroker, NotRunningError, RocketMQCluster, TestingError
 
 from frames_client import Raw, raw
-from testing_acts import pull_words
+from testing_acts import SEND, pull_words, send_request
 from waiting import wait_until
 
 PULL, COMMIT = 11, 15
@@ -27,34 +26,12 @@ def cluster() -> Iterator[RocketMQCluster]:
         yield cluster
 
 
-def send(cluster: RocketMQCluster, broker: str, body: str, **properties: str) -> str:
-    """Send to queue 0; returns the broker's message id."""
-    node = cluster.broker(broker).node
-    request = request_of(f"{broker}-{body}", **properties)
-
-    async def sent() -> str:
-        connection = await node.server.connect(node.bound_address)
-        try:
-            return (await connection.call(request, body.encode(), timeout_seconds=2))[1].msg_id or ""
-        finally:
-            connection.close()
-
-    return cluster.run(sent())
-
-
-def request_of(unique_id: str, **properties: str) -> SendMessageV2:
-    return SendMessageV2(
-        producer_group="p",
-        topic="orders",
-        default_topic="TBW102",
-        default_topic_queue_nums=1,
-        queue_id=0,
-        sys_flag=0,
-        born_timestamp=0,
-        flag=0,
-        properties=encode_properties_text({"UNIQ_KEY": unique_id, **properties}),
-        reconsume_times=0,
-    )
+def send(cluster: RocketMQCluster, broker: str, body: str, **properties: str) -> None:
+    """To queue 0."""
+    text = encode_properties_text({"UNIQ_KEY": f"{broker}-{body}", **properties})
+    with raw(cluster.broker(broker).addr) as client:
+        client.send(310, b="orders", i=text, body=body.encode(), **SEND)
+        assert client.receive().code == 0
 
 
 def stored(broker: ClusterBroker) -> int:
@@ -225,7 +202,9 @@ def test_what_a_broker_does_while_it_stops_is_in_the_books(cluster: RocketMQClus
 
     async def send_and_stop() -> None:
         connection = await broker.node.server.connect(broker.addr)
-        sending = asyncio.ensure_future(connection.call(request_of("during"), b"during", timeout_seconds=5))
+        sending = asyncio.ensure_future(
+            connection.call(send_request("orders", UNIQ_KEY="during"), b"during", timeout_seconds=5)
+        )
         await broker.stop_here()
         await sending
         connection.close()

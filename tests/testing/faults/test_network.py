@@ -8,14 +8,13 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client import Producer
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.faults.shaping import Line, Shape
 from pocketmq.testing.faults.tcp_proxy import HIGH_BYTES, TcpProxy
 
-from frames_client import raw
+from frames_client import Raw, raw
 from stream_server import stream_server
 from waiting import until
 
@@ -39,17 +38,16 @@ def test_latency_holds_back_every_answer_of_one_client(one: RocketMQ) -> None:
         assert time.monotonic() - begun >= 0.05
 
 
-def test_bandwidth_is_bytes_a_second(one: RocketMQ) -> None:
+def test_bandwidth_is_bytes_a_second(one: RocketMQ, client: Raw) -> None:
     topic = one.topic("orders")
     rule = one.faults.network(bandwidth=20_000)
     one.faults.alter(code=30, body=b"x" * 2000)
-    with raw(one.server.broker_addr) as client:
-        begun = time.monotonic()
-        client.ask(30, topic=topic, queueId=0)
-        assert time.monotonic() - begun >= 0.1
-        rule.remove()
-        one.faults.network(bandwidth=1).remove()
-        assert client.ask(30, topic=topic, queueId=0).code == 0
+    begun = time.monotonic()
+    client.ask(30, topic=topic, queueId=0)
+    assert time.monotonic() - begun >= 0.1
+    rule.remove()
+    one.faults.network(bandwidth=1).remove()
+    assert client.ask(30, topic=topic, queueId=0).code == 0
 
 
 def test_the_brokers_own_registration_is_not_slowed(one: RocketMQ) -> None:
@@ -77,25 +75,23 @@ def test_connections_inside_tls_are_cut_and_slowed_too() -> None:
         assert 0 < len(received) - length < length
 
 
-def test_an_answer_in_slices_arrives_whole(one: RocketMQ) -> None:
+def test_an_answer_in_slices_arrives_whole(one: RocketMQ, client: Raw) -> None:
     """How many slices a peer reads at once depends on its speed: that they leave apart is claimed of the line below."""
     topic = one.topic("orders")
     one.faults.network(slice_bytes=7)
-    with raw(one.server.broker_addr) as client:
-        assert client.ask(30, topic=topic, queueId=0).fields == {"offset": "0"}
+    assert client.ask(30, topic=topic, queueId=0).fields == {"offset": "0"}
 
 
-def test_a_half_open_connection_stays_and_is_silent(one: RocketMQ) -> None:
+def test_a_half_open_connection_stays_and_is_silent(one: RocketMQ, client: Raw) -> None:
     topic = one.topic("orders")
-    with raw(one.server.broker_addr) as client:
-        heartbeat(client, "gone")
-        rule = one.faults.network("gone", half_open=True)
-        client.send(30, topic=topic, queueId=0)
-        one.requests.wait_for(code=30, client_id="gone")
-        assert one.requests.count(code=30, response="SUCCESS") == 0
-        rule.remove()
-        with pytest.raises((EOFError, ConnectionResetError)):
-            client.receive()
+    heartbeat(client, "gone")
+    rule = one.faults.network("gone", half_open=True)
+    client.send(30, topic=topic, queueId=0)
+    one.requests.wait_for(code=30, client_id="gone")
+    assert one.requests.count(code=30, response="SUCCESS") == 0
+    rule.remove()
+    with pytest.raises((EOFError, ConnectionResetError)):
+        client.receive()
 
 
 # -- a line
@@ -220,14 +216,6 @@ async def test_stopping_a_proxy_cuts_its_connections(caplog: pytest.LogCaptureFi
         writer.close()
         await asyncio.sleep(0)
     assert "tcp_proxy.py" not in caplog.text
-
-
-async def test_a_name_server_behind_a_proxy_serves() -> None:
-    with EmbeddedServer(emulate="5") as server:
-        async with TcpProxy(server.namesrv_addr, shape=Shape(slice_bytes=10)) as proxy:
-            async with Producer("shop", namesrv_addr=proxy.address) as producer:
-                await producer.send("TopicTest", b"x")
-            assert proxy.connections >= 1
 
 
 async def test_a_connection_of_a_proxy_that_was_half_open_is_closed() -> None:

@@ -14,8 +14,7 @@ def route(one: RocketMQ, topic: str) -> tuple[int, dict[str, Any] | None]:
     return reply.code, json.loads(bytes(reply.body)) if reply.body else None
 
 
-def test_a_topic_whose_only_broker_is_hidden_does_not_exist(one: RocketMQ) -> None:
-    orders = one.topic("orders")
+def test_a_topic_whose_only_broker_is_hidden_does_not_exist(one: RocketMQ, orders: str) -> None:
     name = one.server.broker.config.broker_name
     with raw(one.server.broker_addr) as kept:
         rule = one.faults.hide_broker(name)
@@ -48,14 +47,12 @@ def test_a_wrong_route_may_name_a_topic_that_the_name_server_does_not_know(one: 
     assert body["brokerDatas"][0]["brokerAddrs"] == {"0": one.server.broker_addr}
 
 
-def test_a_name_server_may_know_no_broker_for_a_topic(one: RocketMQ) -> None:
-    orders = one.topic("orders")
+def test_a_name_server_may_know_no_broker_for_a_topic(one: RocketMQ, orders: str) -> None:
     one.faults.name_servers_disagree(orders, {"n0": []})
     assert route(one, orders)[0] == 17
 
 
-def test_a_rule_sees_the_changed_route(one: RocketMQ) -> None:
-    orders = one.topic("orders")
+def test_a_rule_sees_the_changed_route(one: RocketMQ, orders: str) -> None:
     one.faults.hide_broker(one.server.broker.config.broker_name)
     one.faults.alter(lambda reply: reply, code=105, fields={"seen": "yes"})
     with raw(one.namesrv_addr) as client:
@@ -63,8 +60,7 @@ def test_a_rule_sees_the_changed_route(one: RocketMQ) -> None:
     assert (reply.code, reply.fields) == (17, {"seen": "yes"})
 
 
-def test_old_clients_get_the_old_dialect(one: RocketMQ) -> None:
-    orders = one.topic("orders")
+def test_old_clients_get_the_old_dialect(one: RocketMQ, orders: str) -> None:
     one.faults.route(orders, queues=2)
     with raw(one.namesrv_addr) as client:
         body = bytes(client.ask(105, topic=orders).body or b"")

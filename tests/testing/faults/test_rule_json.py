@@ -8,25 +8,10 @@ import pytest
 from pocketmq.testing import RocketMQ, WrongValueError
 from pocketmq.testing.faults.rule_json import add_rule
 
-from frames_client import raw
+from frames_client import Raw
+from testing_acts import RULES as EACH_RULE
 
-RULES: list[dict[str, Any]] = [
-    {
-        "effect": "refuse",
-        "code": "SEND_MESSAGE_V2",
-        "topic": "orders",
-        "response": "SYSTEM_BUSY",
-        "remark": "full",
-    },
-    {"effect": "silence", "queue_id": 3, "execute": True, "times": None},
-    {"effect": "disconnect", "group": "g", "reset": True, "times": 2},
-    {"effect": "delay", "client_id": "c", "seconds": 0.5, "jitter": 0.25, "after": 1},
-    {"effect": "alter", "fields": {"offset": "3"}, "body": "text", "opaque": 7, "probability": 0.5},
-    {"effect": "duplicate", "oneway": False, "may_stay_unused": True},
-    {"effect": "network", "client": "c", "latency": 0.1, "bandwidth": 1000, "slice_bytes": 10},
-    {"effect": "network", "half_open": True},
-    {"effect": "route", "topic": "t", "queues": 2},
-]
+RULES = [*EACH_RULE, {"effect": "hide_broker", "name": "broker-a"}]
 
 
 @pytest.mark.parametrize("words", RULES, ids=[json.dumps(words)[12:30] for words in RULES])
@@ -40,20 +25,9 @@ def test_a_rule_comes_back_as_it_was_given(one: RocketMQ, words: dict[str, Any])
     assert one.faults.rules == []
 
 
-def test_routes_name_the_brokers_that_exist(one: RocketMQ) -> None:
-    name = one.server.broker.config.broker_name
-    add_rule(one.faults, {"effect": "hide_broker", "name": name})
-    add_rule(one.faults, {"effect": "name_servers_disagree", "topic": "t", "brokers": {"n0": [name]}})
-    assert [rule["effect"] for rule in [rule.as_json() for rule in one.faults.rules]] == [
-        "hide_broker",
-        "name_servers_disagree",
-    ]
-
-
-def test_hits_are_listed_with_names(one: RocketMQ) -> None:
+def test_hits_are_listed_with_names(one: RocketMQ, client: Raw) -> None:
     add_rule(one.faults, {"effect": "refuse", "code": 30, "response": "SYSTEM_BUSY"})
-    with raw(one.server.broker_addr) as client:
-        client.ask(30, topic="orders", queueId=2)
+    client.ask(30, topic="orders", queueId=2)
     [rule] = msgspec.json.decode(msgspec.json.encode([rule.as_json() for rule in one.faults.rules]))
     [hit] = rule["hits"]
     assert (hit["code"], hit["topic"], hit["queue_id"], hit["response"]) == (
@@ -64,10 +38,9 @@ def test_hits_are_listed_with_names(one: RocketMQ) -> None:
     )
 
 
-def test_a_body_may_be_base64(one: RocketMQ) -> None:
+def test_a_body_may_be_base64(one: RocketMQ, client: Raw) -> None:
     add_rule(one.faults, {"effect": "alter", "code": 30, "body_base64": "AP8="})
-    with raw(one.server.broker_addr) as client:
-        assert bytes(client.ask(30, topic="orders", queueId=2).body or b"") == b"\x00\xff"
+    assert bytes(client.ask(30, topic="orders", queueId=2).body or b"") == b"\x00\xff"
 
 
 @pytest.mark.parametrize(
@@ -77,11 +50,9 @@ def test_a_body_may_be_base64(one: RocketMQ) -> None:
         ({}, "effect must be one of refuse, silence"),
         ({"effect": "control", "code": 30}, "effect must be one of"),
         ({"effect": "refuse", "where": "x"}, "refuse has no 'where'; allowed are response, remark, code"),
-        ({"effect": "refuse", "code": "SEND"}, "code must be the official name"),
         ({"effect": "delay", "code": 30}, "delay needs seconds"),
         ({"effect": "delay", "seconds": "1"}, "seconds must be a number"),
         ({"effect": "hide_broker"}, "hide_broker needs name"),
-        ({"effect": "network", "latency": -1}, "latency must be a number of at least 0"),
         ({"effect": "network", "times": 1, "latency": 1}, "network has no 'times'"),
         ({"effect": "alter", "body_base64": "?"}, "body_base64 must be base64"),
         ({"effect": "alter", "body": "x", "body_base64": ""}, "not both"),

@@ -164,27 +164,26 @@ def sends(client: Raw, topic: str, count: int, first: int = 0) -> list[int]:
     return [client.receive().code for _ in range(count)]
 
 
-def test_a_rule_hits_a_send_whose_header_repeats(one: RocketMQ) -> None:
+def test_a_rule_hits_a_send_whose_header_repeats(one: RocketMQ, client: Raw) -> None:
     """Such sends are not decoded, unless a rule may hit them."""
     orders, others = one.topic("orders", queues=2), one.topic("others", queues=2)
-    with raw(one.server.broker_addr) as client:
-        assert sends(client, orders, 10) == [0] * 10
-        one.faults.refuse(code=SEND, topic=orders, queue_id=1, response="SYSTEM_BUSY", times=2)
-        assert sends(client, others, 10) == [0] * 10
-        assert sends(client, orders, 10, 10) == [0, 2, 0, 2, 0, 0, 0, 0, 0, 0]
-        assert sends(client, orders, 4, 20) == [0] * 4, "the rule is used up"
-        rule = one.faults.refuse(topic=orders, response="SYSTEM_BUSY", times=None)
-        assert sends(client, orders, 3, 24) == [2, 2, 2]
-        rule.remove()
-        assert sends(client, orders, 3, 27) == [0, 0, 0]
-        one.faults.refuse(code=SEND, client_id="c1", response="SYSTEM_BUSY")
-        assert sends(client, orders, 2, 30) == [0, 0]
-        client.send(34, body=b'{"clientID": "c1"}')
-        client.receive()
-        assert sends(client, orders, 2, 32) == [2, 0]
-        one.faults.silence(code=SEND, topic=orders, queue_id=1)
-        client.send(30, topic=orders, queueId=1)
-        client.receive()
+    assert sends(client, orders, 10) == [0] * 10
+    one.faults.refuse(code=SEND, topic=orders, queue_id=1, response="SYSTEM_BUSY", times=2)
+    assert sends(client, others, 10) == [0] * 10
+    assert sends(client, orders, 10, 10) == [0, 2, 0, 2, 0, 0, 0, 0, 0, 0]
+    assert sends(client, orders, 4, 20) == [0] * 4, "the rule is used up"
+    rule = one.faults.refuse(topic=orders, response="SYSTEM_BUSY", times=None)
+    assert sends(client, orders, 3, 24) == [2, 2, 2]
+    rule.remove()
+    assert sends(client, orders, 3, 27) == [0, 0, 0]
+    one.faults.refuse(code=SEND, client_id="c1", response="SYSTEM_BUSY")
+    assert sends(client, orders, 2, 30) == [0, 0]
+    client.send(34, body=b'{"clientID": "c1"}')
+    client.receive()
+    assert sends(client, orders, 2, 32) == [2, 0]
+    one.faults.silence(code=SEND, topic=orders, queue_id=1)
+    client.send(30, topic=orders, queueId=1)
+    client.receive()
     assert one.requests.count(code=SEND, topic=orders) == 34
     found = one.requests.find(code=SEND, topic=orders)
     assert [request.response for request in found].count(0) == 34 - 2 - 3 - 1
@@ -251,8 +250,7 @@ def test_an_unknown_keyword_is_a_type_error(one: RocketMQ) -> None:
 # -- the end of a test
 
 
-def test_a_rule_that_was_never_used_is_named_with_the_nearest_requests(one: RocketMQ) -> None:
-    orders = one.topic("orders")
+def test_a_rule_that_was_never_used_is_named_with_the_nearest_requests(one: RocketMQ, orders: str) -> None:
     one.send(orders, "x")
     one.faults.refuse(code=SEND, topic="ordres", response="SYSTEM_BUSY")
     with pytest.raises(AssertionError) as failed:
@@ -262,8 +260,7 @@ def test_a_rule_that_was_never_used_is_named_with_the_nearest_requests(one: Rock
     assert "SEND_MESSAGE_V2 topic=orders" in text
 
 
-def test_a_rule_that_is_used_up_in_part_fails_too(one: RocketMQ) -> None:
-    orders = one.topic("orders")
+def test_a_rule_that_is_used_up_in_part_fails_too(one: RocketMQ, orders: str) -> None:
     one.faults.refuse(code=SEND, times=3)
     with pytest.raises(Refusal):
         one.send(orders, "x")
@@ -271,8 +268,7 @@ def test_a_rule_that_is_used_up_in_part_fails_too(one: RocketMQ) -> None:
         one.faults.check()
 
 
-def test_rules_that_may_stay_unused(one: RocketMQ) -> None:
-    orders = one.topic("orders")
+def test_rules_that_may_stay_unused(one: RocketMQ, orders: str) -> None:
     one.faults.silence(code=11, may_stay_unused=True)
     one.faults.silence(code=11, probability=0.5)
     one.faults.network("nobody", latency=1)
@@ -288,15 +284,13 @@ def test_rules_that_may_stay_unused(one: RocketMQ) -> None:
     assert one.faults.rules == []
 
 
-def test_a_function_may_remove_its_own_rule(one: RocketMQ) -> None:
-    orders = one.topic("orders")
+def test_a_function_may_remove_its_own_rule(one: RocketMQ, orders: str, client: Raw) -> None:
 
     def once(request: LoggedRequest) -> object:
         rule.remove()
         return DROP
 
     rule = one.faults.control("GET_MAX_OFFSET", once, times=None)  # type: ignore[arg-type]
-    with raw(one.server.broker_addr) as client:
-        client.send(30, 1, topic=orders, queueId=0)
-        client.send(30, 2, topic=orders, queueId=0)
-        assert client.receive().opaque == 2
+    client.send(30, 1, topic=orders, queueId=0)
+    client.send(30, 2, topic=orders, queueId=0)
+    assert client.receive().opaque == 2

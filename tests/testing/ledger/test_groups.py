@@ -12,7 +12,7 @@ from pocketmq.testing import RocketMQ
 from pocketmq.testing.fixtures.one_test import LOCAL_OFFSETS
 
 from frames_client import Raw, raw
-from testing_acts import consuming
+from testing_acts import Texts, consuming
 from waiting import until
 
 from .planted import commit, found, pull, sent
@@ -91,13 +91,12 @@ def test_messages_that_an_sql_expression_leaves_out_are_not_lost(one: RocketMQ, 
     assert found(one.ledger.verdict(topic, "g")) == {"lost": [1], "unread": [2]}
 
 
-def test_what_an_sql_expression_lets_through_is_clean(one: RocketMQ, topic: str) -> None:
+def test_what_an_sql_expression_lets_through_is_clean(one: RocketMQ, client: Raw, topic: str) -> None:
     for price in ("5", "50", "500"):
         one.send(topic, price, queue_id=0, properties={"price": price})
-    with raw(one.server.broker_addr) as client:
-        join(client, "a", model="CLUSTERING", sub_string="price > 20", expression_type="SQL92", sub_version=1)
-        pull(client, topic, 0, sysFlag=0, subVersion=1, expressionType="SQL92")
-        commit(client, topic, 3)
+    join(client, "a", model="CLUSTERING", sub_string="price > 20", expression_type="SQL92", sub_version=1)
+    pull(client, topic, 0, sysFlag=0, subVersion=1, expressionType="SQL92")
+    commit(client, topic, 3)
     assert found(one.ledger.verdict(topic, "g")) == {}
     histories = [one.ledger.message(message.message_id or "") for message in one.messages(topic)]
     assert [len(history.deliveries) for history in histories] == [0, 1, 1]
@@ -108,13 +107,13 @@ async def test_our_broadcasting_consumers_are_clean(
 ) -> None:
     monkeypatch.setenv(LOCAL_OFFSETS, str(tmp_path))
     sent(one, topic, 5)
-    seen: list[list[str]] = [[], []]
+    seen = [Texts(), Texts()]
 
     def member(number: int) -> PushConsumer:
         return consuming(
             one,
             "g",
-            lambda message: seen[number].append(message.body.decode()),
+            seen[number],
             topic,
             message_model=MessageModel.BROADCASTING,
             instance_name=str(number),
@@ -131,13 +130,10 @@ async def test_our_pop_consumers_are_clean(one: RocketMQ) -> None:
         await admin.set_consume_mode(topic, group, "POP", cluster="DefaultCluster")
     for number in range(20):
         one.send(topic, str(number))
-    seen: list[str] = []
-
-    def listener(message: Any) -> None:
-        seen.append(message.body.decode())
+    seen = Texts()
 
     def member(name: str) -> PushConsumer:
-        return consuming(one, group, listener, topic, client_rebalance=False, instance_name=name)
+        return consuming(one, group, seen, topic, client_rebalance=False, instance_name=name)
 
     async with member("a"), member("b"):
         await until(lambda: len(seen) == 20)

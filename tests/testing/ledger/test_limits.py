@@ -4,7 +4,7 @@ import pytest
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.ledger import book
 
-from frames_client import raw
+from frames_client import Raw, raw
 
 from .planted import ack, commit, found, pop, pull, sent
 
@@ -18,33 +18,30 @@ def small(one: RocketMQ, monkeypatch: pytest.MonkeyPatch) -> RocketMQ:
     return one
 
 
-def test_forgotten_messages_are_counted_and_not_judged(small: RocketMQ, topic: str) -> None:
+def test_forgotten_messages_are_counted_and_not_judged(small: RocketMQ, client: Raw, topic: str) -> None:
     sent(small, topic, 30)
-    with raw(small.server.broker_addr) as client:
-        pull(client, topic, 0)
-        commit(client, topic, 30)
+    pull(client, topic, 0)
+    commit(client, topic, 30)
     verdict = small.ledger.verdict(topic, "g")
     assert found(verdict) == {}
     assert verdict.forgotten == 21
     assert "21 older facts left the ledger, which was full: not judged" in str(verdict)
 
 
-def test_a_full_ledger_still_finds_what_is_new(small: RocketMQ, topic: str) -> None:
+def test_a_full_ledger_still_finds_what_is_new(small: RocketMQ, client: Raw, topic: str) -> None:
     sent(small, topic, 30)
-    with raw(small.server.broker_addr) as client:
-        pull(client, topic, 0, most=28)
-        commit(client, topic, 29)
+    pull(client, topic, 0, most=28)
+    commit(client, topic, 29)
     assert found(small.ledger.verdict(topic, "g")) == {"lost": [28], "unread": [29]}
 
 
-def test_where_a_group_began_is_remembered_for_ever(small: RocketMQ, topic: str) -> None:
+def test_where_a_group_began_is_remembered_for_ever(small: RocketMQ, client: Raw, topic: str) -> None:
     """What was sent before is unread, not lost, however long ago the group began."""
     sent(small, topic, 2)
-    with raw(small.server.broker_addr) as client:
-        pull(client, topic, 2)
-        sent(small, topic, 12)
-        for offset in range(3, 15):
-            commit(client, topic, offset)
+    pull(client, topic, 2)
+    sent(small, topic, 12)
+    for offset in range(3, 15):
+        commit(client, topic, offset)
     verdict = small.ledger.verdict(topic, "g")
     assert (found(verdict), verdict.forgotten) == ({"lost": list(range(2, 14)), "unread": [0, 1]}, 2)
 
@@ -59,14 +56,13 @@ def test_an_ack_that_left_takes_its_message_along(small: RocketMQ, topic: str) -
 
 
 def test_requests_wait_to_be_read_within_limits(
-    one: RocketMQ, topic: str, monkeypatch: pytest.MonkeyPatch
+    one: RocketMQ, client: Raw, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(book, "UNREAD", 3)
-    with raw(one.server.broker_addr) as client:
-        unread = []
-        for _ in range(20):
-            pull(client, topic, 0)
-            unread.append(len(one.ledger._book._unread))
+    unread = []
+    for _ in range(20):
+        pull(client, topic, 0)
+        unread.append(len(one.ledger._book._unread))
     assert 0 < max(unread) <= 3
 
 

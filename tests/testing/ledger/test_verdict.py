@@ -6,7 +6,7 @@ import pytest
 from pocketmq.protocol.message.offset_id import encode_message_id
 from pocketmq.testing import RocketMQ
 
-from frames_client import raw
+from frames_client import Raw, raw
 from testing_acts import pull_words
 
 from .planted import COMMIT, MAX_OFFSET, PULL, SEND_BACK, commit, found, pull, sent
@@ -25,6 +25,7 @@ SERVER = {"ledger": True, "newGroupsStartAt": "first", "enablePropertyFilter": T
 )  # fmt: skip
 def test_what_a_client_read_and_committed_is_judged(
     one: RocketMQ,
+    client: Raw,
     topic: str,
     tags: str,
     pulls: list[tuple[int, dict[str, Any]]],
@@ -33,21 +34,19 @@ def test_what_a_client_read_and_committed_is_judged(
 ) -> None:
     for tag in tags:
         sent(one, topic, 1, tags=tag)
-    with raw(one.server.broker_addr) as client:
-        for offset, words in pulls:
-            pull(client, topic, offset, **words)
-        if committed is not None:
-            commit(client, topic, committed)
+    for offset, words in pulls:
+        pull(client, topic, offset, **words)
+    if committed is not None:
+        commit(client, topic, committed)
     assert found(one.ledger.verdict(topic, "g")) == expected
     if not expected:
         one.ledger.assert_clean(topic, "g")
 
 
-def test_a_commit_beyond_undelivered_messages_loses_them(one: RocketMQ, topic: str) -> None:
+def test_a_commit_beyond_undelivered_messages_loses_them(one: RocketMQ, client: Raw, topic: str) -> None:
     sent(one, topic, 4)
-    with raw(one.server.broker_addr) as client:
-        pull(client, topic, 0, most=1)
-        commit(client, topic, 3)
+    pull(client, topic, 0, most=1)
+    commit(client, topic, 3)
     verdict = one.ledger.verdict(topic, "g")
     assert found(verdict) == {"lost": [1, 2], "unread": [3]}
     stored = one.messages(topic)
@@ -55,12 +54,11 @@ def test_a_commit_beyond_undelivered_messages_loses_them(one: RocketMQ, topic: s
     assert [request.code for request in verdict.lost[0].requests] == [310, COMMIT]
 
 
-def test_a_message_pulled_again_is_a_duplicate(one: RocketMQ, topic: str) -> None:
+def test_a_message_pulled_again_is_a_duplicate(one: RocketMQ, client: Raw, topic: str) -> None:
     sent(one, topic, 3)
-    with raw(one.server.broker_addr) as client:
-        pull(client, topic, 0)
-        pull(client, topic, 1, most=1)
-        commit(client, topic, 3)
+    pull(client, topic, 0)
+    pull(client, topic, 1, most=1)
+    commit(client, topic, 3)
     verdict = one.ledger.verdict(topic, "g")
     assert found(verdict) == {"duplicated": [1]}
     assert [request.fields["queueOffset"] for request in verdict.duplicated[0].requests] == ["0", "1"]
@@ -70,56 +68,51 @@ def test_a_message_pulled_again_is_a_duplicate(one: RocketMQ, topic: str) -> Non
     assert verdict.by_queue().keys() == {(one.server.broker.config.broker_name, 0)}
 
 
-def test_a_sharding_key_keeps_its_order_over_queues(one: RocketMQ) -> None:
+def test_a_sharding_key_keeps_its_order_over_queues(one: RocketMQ, client: Raw) -> None:
     topic = one.topic("keyed", queues=2)
     for queue_id in (0, 1):
         one.send(topic, "x", queue_id=queue_id, properties={"__SHARDINGKEY": "k"})
-    with raw(one.server.broker_addr) as client:
-        for queue_id in (1, 0):
-            pull(client, topic, 0, queueId=queue_id)
+    for queue_id in (1, 0):
+        pull(client, topic, 0, queueId=queue_id)
     [late] = one.ledger.verdict(topic, "g").out_of_order
     assert (late.queue_id, late.sharding_key) == (0, "k")
 
 
-def test_an_offset_that_moves_back_is_found_with_both_commits(one: RocketMQ, topic: str) -> None:
+def test_an_offset_that_moves_back_is_found_with_both_commits(one: RocketMQ, client: Raw, topic: str) -> None:
     sent(one, topic, 3)
-    with raw(one.server.broker_addr) as client:
-        pull(client, topic, 0)
-        commit(client, topic, 3)
-        commit(client, topic, 1)
+    pull(client, topic, 0)
+    commit(client, topic, 3)
+    commit(client, topic, 1)
     verdict = one.ledger.verdict(topic, "g")
     assert found(verdict) == {"offset_moved_back": [1]}
     commits = verdict.offset_moved_back[0].requests
     assert [request.fields["commitOffset"] for request in commits] == ["3", "1"]
 
 
-def test_what_was_sent_before_a_new_group_began_is_unread(one: RocketMQ, topic: str) -> None:
+def test_what_was_sent_before_a_new_group_began_is_unread(one: RocketMQ, client: Raw, topic: str) -> None:
     sent(one, topic, 1)
-    with raw(one.server.broker_addr) as client:
-        begin = int((client.ask(MAX_OFFSET, topic=topic, queueId=0).fields or {})["offset"])
-        pull(client, topic, begin)
-        sent(one, topic, 1)
-        pull(client, topic, begin)
-        commit(client, topic, begin + 1)
+    begin = int((client.ask(MAX_OFFSET, topic=topic, queueId=0).fields or {})["offset"])
+    pull(client, topic, begin)
+    sent(one, topic, 1)
+    pull(client, topic, begin)
+    commit(client, topic, begin + 1)
     assert found(one.ledger.verdict(topic, "g")) == {"unread": [0]}
 
 
-def test_an_answer_that_a_fault_swallowed_is_no_delivery(one: RocketMQ, topic: str) -> None:
+def test_an_answer_that_a_fault_swallowed_is_no_delivery(one: RocketMQ, client: Raw, topic: str) -> None:
     sent(one, topic, 1)
     one.faults.silence(code="PULL_MESSAGE", execute=True)
-    with raw(one.server.broker_addr) as client:
-        client.send(PULL, topic=topic, **pull_words(0, most=1))
-        one.requests.wait_for(code="PULL_MESSAGE")
-        commit(client, topic, 1)
+    client.send(PULL, topic=topic, **pull_words(0, most=1))
+    one.requests.wait_for(code="PULL_MESSAGE")
+    commit(client, topic, 1)
     assert found(one.ledger.verdict(topic, "g")) == {"lost": [0]}
 
 
-def test_a_commit_that_a_fault_refused_is_none(one: RocketMQ, topic: str) -> None:
+def test_a_commit_that_a_fault_refused_is_none(one: RocketMQ, client: Raw, topic: str) -> None:
     sent(one, topic, 1)
     one.faults.refuse(code="UPDATE_CONSUMER_OFFSET", response="SYSTEM_ERROR")
-    with raw(one.server.broker_addr) as client:
-        pull(client, topic, 1)
-        assert client.ask(COMMIT, consumerGroup="g", topic=topic, queueId=0, commitOffset=1).code == 1
+    pull(client, topic, 1)
+    assert client.ask(COMMIT, consumerGroup="g", topic=topic, queueId=0, commitOffset=1).code == 1
     assert found(one.ledger.verdict(topic, "g")) == {"unread": [0]}
 
 

@@ -24,7 +24,7 @@ from pocketmq.testing.requests.logged_request import LoggedConnection
 from pocketmq.testing.requests.request_log import ENTRY_BYTES, LogWatcher, RequestLog
 from pocketmq.testing.requests.requests import Requests
 
-from frames_client import raw
+from frames_client import Raw
 from testing_acts import pull_words
 
 SEND = "SEND_MESSAGE_V2"
@@ -45,15 +45,15 @@ def test_an_entry_has_the_long_names_of_a_short_send(one: RocketMQ) -> None:
     assert sent.fields.keys() <= set(SendMessage.__struct_encode_fields__)
 
 
-def test_an_entry_says_when_it_arrived_and_when_it_was_answered(one: RocketMQ) -> None:
-    orders = one.topic("orders", queues=1)
+def test_an_entry_says_when_it_arrived_and_when_it_was_answered(
+    one: RocketMQ, topic: str, client: Raw
+) -> None:
     one.faults.delay(code=SEND, seconds=0.2)
     one.faults.silence(code="GET_MAX_OFFSET")
-    one.send(orders, "late")
-    one.send(orders, "at once")
-    with raw(one.server.broker_addr) as client:
-        client.send(30, topic=orders, queueId=0)
-        [silenced] = one.requests.wait_for(code="GET_MAX_OFFSET")
+    one.send(topic, "late")
+    one.send(topic, "at once")
+    client.send(30, topic=topic, queueId=0)
+    [silenced] = one.requests.wait_for(code="GET_MAX_OFFSET")
     late, at_once = one.requests.find(code=SEND)
     assert silenced.answered_ms is None
     assert late.answered_ms is not None
@@ -74,13 +74,12 @@ async def test_requests_of_clients_carry_their_client_id(one: RocketMQ) -> None:
     assert (route.broker, route.response) == (None, 0)
 
 
-def test_every_word_narrows_the_search(one: RocketMQ) -> None:
-    with raw(one.server.broker_addr) as client:
-        for queue_id in (0, 1):
-            client.ask(30, topic="a", queueId=queue_id)
-        client.ask(30, queueId=5)
-        client.send(30, flag=2, topic="a", queueId=0)
-        client.ask(31, topic="a", queueId=0)
+def test_every_word_narrows_the_search(one: RocketMQ, client: Raw) -> None:
+    for queue_id in (0, 1):
+        client.ask(30, topic="a", queueId=queue_id)
+    client.ask(30, queueId=5)
+    client.send(30, flag=2, topic="a", queueId=0)
+    client.ask(31, topic="a", queueId=0)
     find = one.requests.find
     assert len(find()) == one.requests.count() == len(one.requests) == 5
     assert [request.queue_id for request in find(code="GET_MAX_OFFSET", oneway=False)] == [0, 1, 5]
@@ -98,8 +97,7 @@ def test_every_word_narrows_the_search(one: RocketMQ) -> None:
 # -- waiting
 
 
-def test_a_wait_returns_all_that_match(one: RocketMQ) -> None:
-    orders = one.topic("orders")
+def test_a_wait_returns_all_that_match(one: RocketMQ, orders: str) -> None:
 
     def send_later() -> None:
         for _ in range(3):
@@ -113,8 +111,7 @@ def test_a_wait_returns_all_that_match(one: RocketMQ) -> None:
     assert [request.response for request in found] == [0, 0, 0]
 
 
-def test_a_wait_in_vain_lists_the_five_nearest(one: RocketMQ) -> None:
-    orders = one.topic("orders")
+def test_a_wait_in_vain_lists_the_five_nearest(one: RocketMQ, orders: str) -> None:
     for _ in range(7):
         one.send(orders, "x")
     with pytest.raises(AssertionError) as failed:
@@ -124,8 +121,7 @@ def test_a_wait_in_vain_lists_the_five_nearest(one: RocketMQ) -> None:
     assert text.count(f"SEND_MESSAGE_V2 topic={orders}") == 5
 
 
-def test_none_fails_at_once_if_one_is_there(one: RocketMQ) -> None:
-    orders = one.topic("orders")
+def test_none_fails_at_once_if_one_is_there(one: RocketMQ, orders: str) -> None:
     one.requests.none(topic=orders)
     one.send(orders, "x")
     one.requests.none(topic="other", during_seconds=0.01)
@@ -133,8 +129,7 @@ def test_none_fails_at_once_if_one_is_there(one: RocketMQ) -> None:
         one.requests.none(topic=orders, during_seconds=60)
 
 
-def test_none_watches_as_long_as_it_is_told(one: RocketMQ) -> None:
-    orders = one.topic("orders")
+def test_none_watches_as_long_as_it_is_told(one: RocketMQ, orders: str) -> None:
     timer = threading.Timer(0.02, one.send, (orders, "x"))
     timer.start()
     with pytest.raises(AssertionError, match="1 requests match"):
@@ -142,8 +137,7 @@ def test_none_watches_as_long_as_it_is_told(one: RocketMQ) -> None:
     timer.join()
 
 
-async def test_a_wait_does_not_block_a_running_loop(one: RocketMQ) -> None:
-    orders = one.topic("orders")
+async def test_a_wait_does_not_block_a_running_loop(one: RocketMQ, orders: str) -> None:
     with pytest.raises(WouldBlockError, match=r"await rocketmq\.requests\.aio\.wait_for"):
         one.requests.wait_for(topic=orders)
     waiting = asyncio.create_task(one.requests.aio.wait_for(code=SEND, topic=orders))
@@ -289,8 +283,7 @@ def as_json(requests: Requests, **words: Any) -> list[dict[str, Any]]:
     return [msgspec.to_builtins(request.as_json()) for request in found if request is not None]
 
 
-def test_entries_are_json_with_names(one: RocketMQ) -> None:
-    orders = one.topic("orders")
+def test_entries_are_json_with_names(one: RocketMQ, orders: str) -> None:
     one.send(orders, b"\xff")
     one.send(orders, "text")
     listed = as_json(one.requests, code=SEND)
@@ -303,7 +296,7 @@ def test_entries_are_json_with_names(one: RocketMQ) -> None:
     assert as_json(one.requests, code=SEND, newest_first=True) == listed[::-1]
 
 
-def test_a_follower_gets_what_is_new_and_what_was_answered(one: RocketMQ) -> None:
+def test_a_follower_gets_what_is_new_and_what_was_answered(one: RocketMQ, topic: str, client: Raw) -> None:
     async def follow() -> list[tuple[int, int | None]]:
         seen = []
         with one.requests.follow(code="PULL_MESSAGE") as follower:
@@ -313,24 +306,22 @@ def test_a_follower_gets_what_is_new_and_what_was_answered(one: RocketMQ) -> Non
                 arrived.set()
         return seen
 
-    orders = one.topic("orders", queues=1)
     group = one.group("g")
     started, arrived = threading.Event(), threading.Event()
     found: list[tuple[int, int | None]] = []
     reader = threading.Thread(target=lambda: found.extend(one.server.run(follow())))
     reader.start()
     assert started.wait(2)
-    with raw(one.server.broker_addr) as client:
-        client.send(11, topic=orders, **pull_words(0, group=group, most=1, wait_ms=30_000))
-        assert arrived.wait(2)
-        one.send(orders, "x")
-        assert client.receive().code == 0
+    client.send(11, topic=topic, **pull_words(0, group=group, most=1, wait_ms=30_000))
+    assert arrived.wait(2)
+    one.send(topic, "x")
+    assert client.receive().code == 0
     reader.join()
     assert [response for _, response in found] == [None, 0]
     assert found[0][0] == found[1][0]
 
 
-def test_a_thousand_followers_get_everything_and_the_server_serves_on(one: RocketMQ) -> None:
+def test_a_thousand_followers_get_everything_and_the_server_serves_on(one: RocketMQ, topic: str) -> None:
     async def follow() -> int:
         with one.requests.follow(code=SEND) as follower:
             ready.release()
@@ -342,7 +333,6 @@ def test_a_thousand_followers_get_everything_and_the_server_serves_on(one: Rocke
     async def follow_all() -> list[int]:
         return await asyncio.gather(*[follow() for _ in range(1000)])
 
-    orders = one.topic("orders", queues=1)
     ready = threading.Semaphore(0)
     found: list[int] = []
     reader = threading.Thread(target=lambda: found.extend(one.server.run(follow_all())))
@@ -350,7 +340,7 @@ def test_a_thousand_followers_get_everything_and_the_server_serves_on(one: Rocke
     for _ in range(1000):
         assert ready.acquire(timeout=5)
     for number in range(20):
-        one.send(orders, str(number))
+        one.send(topic, str(number))
     reader.join(10)
     assert found == [20] * 1000
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from processes import is_running, line_of
 from waiting import wait_until
 
 pytest_plugins = ["pytester"]
@@ -23,20 +24,6 @@ def started(program: str, *words: str) -> "subprocess.Popen[str]":
         stdout=subprocess.PIPE,
         text=True,
     )
-
-
-def line_of(process: "subprocess.Popen[str]") -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
-
-
-def exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    stat = Path(f"/proc/{pid}/stat")
-    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 SERVERS = """
@@ -94,14 +81,14 @@ def test_a_folder_of_a_living_process_stays_and_its_programs_run_on(tmp_path: Pa
     pids = [int(pid) for pid in line_of(process).split()]
     try:
         assert folder.is_dir()
-        assert all(map(exists, pids))
+        assert all(map(is_running, pids))
         process.kill()
         process.communicate()
         wait_until(lambda: not folder.exists(), what="the folder is removed")
-        wait_until(lambda: [exists(pid) for pid in pids] == [False, False, True], what="they end")
+        wait_until(lambda: [is_running(pid) for pid in pids] == [False, False, True], what="they end")
     finally:
         process.kill()
-        for pid in filter(exists, pids):
+        for pid in filter(is_running, pids):
             os.kill(pid, signal.SIGKILL)
 
 

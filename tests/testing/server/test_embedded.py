@@ -5,10 +5,9 @@ Real servers on free ports of the loopback interface; temporary folders are crea
 
 import asyncio
 import socket
-import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -25,14 +24,9 @@ from pocketmq.testing import EmbeddedServer, LoadError, NotRunningError, RocketM
 from pocketmq.testing.server import settings
 
 from ports import fixed_port
+from processes import python
 
 T = TypeVar("T")
-
-
-@pytest.fixture
-def server() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer() as running:
-        yield running
 
 
 def connects(address: str) -> bool:
@@ -101,13 +95,6 @@ def test_temporary_store_is_in_memory_if_it_has_room(
         assert list(memory.iterdir()) == []
 
 
-def test_several_servers_run_side_by_side() -> None:
-    with EmbeddedServer(brokerName="one") as one, EmbeddedServer(brokerName="two") as two:
-        assert one.namesrv_addr != two.namesrv_addr
-        RocketMQ(one).send("orders", "to one")
-        assert RocketMQ(two).messages("orders") == []
-
-
 def test_standard_event_loop_serves_if_uvloop_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvloop", None)
     with EmbeddedServer() as server:
@@ -117,8 +104,7 @@ def test_standard_event_loop_serves_if_uvloop_is_missing(monkeypatch: pytest.Mon
 
 
 def run_script(script: str, *words: str) -> None:
-    argv = [sys.executable, "-c", script, *words]
-    ended = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    ended = python("-c", script, *words, timeout=30)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 

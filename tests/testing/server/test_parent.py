@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from processes import is_running, line_of
 from waiting import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such parents")
@@ -28,17 +29,6 @@ PARENT = """
 PORTS = ("--port", "0", "--namesrv-port", "0")
 
 
-def is_running(pid: int) -> bool:
-    stat = Path(f"/proc/{pid}/stat")
-    if stat.parent.parent.joinpath("self").exists():
-        return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def parent_of(how: str, *words: str, folder: Path) -> "tuple[subprocess.Popen[str], int, str]":
     """The parent, the process that it started, and the first line of that one."""
     process = subprocess.Popen(
@@ -49,8 +39,7 @@ def parent_of(how: str, *words: str, folder: Path) -> "tuple[subprocess.Popen[st
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
-    pid, _, line = process.stdout.readline().strip().partition(" ")
+    pid, _, line = line_of(process).partition(" ")
     return process, int(pid), line
 
 

@@ -25,6 +25,7 @@ from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
+from testing_acts import Texts, pull_request
 from waiting import until
 
 RETRY_SECONDS = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
@@ -187,22 +188,6 @@ def pop(topic: str, group: str, **more: int) -> PopMessage:
     )
 
 
-def pull(topic: str, group: str, *, suspend_ms: int) -> PullMessage:
-    return PullMessage(
-        consumer_group=group,
-        topic=topic,
-        queue_id=0,
-        queue_offset=0,
-        max_msg_nums=32,
-        sys_flag=0b110,
-        commit_offset=0,
-        suspend_timeout_millis=suspend_ms,
-        subscription="*",
-        sub_version=0,
-        expression_type="TAG",
-    )
-
-
 async def code_of(mq: RocketMQ, request: PullMessage | PopMessage) -> int:
     """The code of a refusal; the request may be held, but not longer than 5 s by the wall."""
     with pytest.raises(Refusal) as refused:
@@ -213,7 +198,7 @@ async def code_of(mq: RocketMQ, request: PullMessage | PopMessage) -> int:
 @pytest.mark.parametrize("pops", [False, True])
 async def test_a_held_request_ends_by_virtual_time(mq: RocketMQ, pops: bool) -> None:
     topic, group = mq.topic("orders"), mq.group("billing")
-    request = pop(topic, group, poll_time=15_000) if pops else pull(topic, group, suspend_ms=15_000)
+    request = pop(topic, group, poll_time=15_000) if pops else pull_request(topic, group, wait_ms=15_000)
     asking = asyncio.create_task(code_of(mq, request))
     await until(lambda: mq.server.broker.popping.waiters.total if pops else mq.held_pulls)
     await mq.clock.aio.advance("10s")
@@ -228,7 +213,7 @@ async def test_held_requests_end_by_the_walls_time_while_the_clock_stands_still(
         mq = RocketMQ(server)
         topic, group = mq.topic("orders"), mq.group("billing")
         start = mq.clock.now_ms()
-        assert await code_of(mq, pull(topic, group, suspend_ms=15_000)) == ResponseCode.PULL_NOT_FOUND
+        assert await code_of(mq, pull_request(topic, group, wait_ms=15_000)) == ResponseCode.PULL_NOT_FOUND
         assert await code_of(mq, pop(topic, group, poll_time=1100)) == ResponseCode.POLLING_TIMEOUT
         assert mq.clock.now_ms() == start
 
@@ -270,12 +255,8 @@ def expire_clients(broker: Broker) -> None:
 
 async def test_a_jump_of_days_neither_loses_nor_expires_a_client(mq: RocketMQ) -> None:
     topic, group = mq.topic("orders", queues=1), mq.group("billing")
-    seen: list[str] = []
-
-    async def note(message: MessageExt) -> None:
-        seen.append(message.body.decode())
-
-    consumer = PushConsumer(group, note, subscription={topic: "*"}, namesrv_addr=mq.namesrv_addr)
+    seen = Texts()
+    consumer = PushConsumer(group, seen, subscription={topic: "*"}, namesrv_addr=mq.namesrv_addr)
     async with consumer, Producer("shop", namesrv_addr=mq.namesrv_addr) as producer:
         await consumer.wait_assigned()
         (before,) = mq.members(group)

@@ -10,29 +10,24 @@ from collections.abc import Callable
 import pytest
 from pocketmq.broker.errors import Refusal
 from pocketmq.protocol.bodies.client import (
-    ConsumerData,
-    HeartbeatData,
     LockBatchRequestBody,
     LockBatchResponseBody,
-    ProducerData,
     SetMessageRequestModeRequestBody,
-    SubscriptionData,
 )
 from pocketmq.protocol.bodies.security import UserInfo
-from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.record import Record, decode_records
 from pocketmq.protocol.requests.admin import UpdateBrokerConfig
-from pocketmq.protocol.requests.membership import HeartBeat, LockBatchMq
-from pocketmq.protocol.requests.offset import QueryConsumerOffset, UpdateConsumerOffset
+from pocketmq.protocol.requests.membership import LockBatchMq
+from pocketmq.protocol.requests.offset import QueryConsumerOffset
 from pocketmq.protocol.requests.pop import PopMessage, SetMessageRequestMode
-from pocketmq.protocol.requests.pull import PullMessage, QueryMessage, ViewMessageById
+from pocketmq.protocol.requests.pull import QueryMessage, ViewMessageById
 from pocketmq.protocol.requests.security import AuthCreateUser, AuthListUser
 from pocketmq.protocol.requests.send import EndTransaction
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-from testing_acts import TOPIC, pass_time, send_half, send_timed, texts
+from testing_acts import TOPIC, commit, heartbeat, pass_time, pull_request, send_half, send_timed, texts
 
 GROUP = "billing"
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
@@ -102,32 +97,22 @@ def transaction(mq: RocketMQ) -> None:
 
 
 def ordered(mq: RocketMQ) -> None:
-    heartbeat(mq, "one", "CLUSTERING")
+    heartbeat(mq, TOPIC, GROUP)
     queue = MessageQueue(TOPIC, "broker-a", 0)
     for client_id, held in (("one", [queue]), ("two", [])):
         body = LockBatchRequestBody(consumer_group=GROUP, client_id=client_id, mq_set=[queue]).encode()
         _, answer = mq.server.exchange(LockBatchMq(), body)
         assert LockBatchResponseBody.decode(answer).lock_ok_mq_set == held
     assert mq.send(TOPIC, "first", queue_id=0).queue_offset == 0
-    commit(mq, 1)
+    with pytest.raises(Refusal):
+        mq.server.request(QueryConsumerOffset(consumer_group=GROUP, topic="other", queue_id=0))
+    commit(mq, TOPIC, GROUP, 1)
 
 
 def broadcasting(mq: RocketMQ) -> None:
-    heartbeat(mq, "one", "BROADCASTING")
+    heartbeat(mq, TOPIC, GROUP, model="BROADCASTING")
     mq.send(TOPIC, "to all", queue_id=0)
-    pull = PullMessage(
-        consumer_group=GROUP,
-        topic=TOPIC,
-        queue_id=0,
-        queue_offset=0,
-        max_msg_nums=32,
-        sys_flag=PULL_SUBSCRIPTION,
-        commit_offset=0,
-        suspend_timeout_millis=0,
-        subscription="*",
-        sub_version=1,
-    )
-    reply, body = mq.server.exchange(pull)
+    reply, body = mq.server.exchange(pull_request(TOPIC, GROUP))
     assert [bytes(record.body) for record in records(body)] == [b"to all"]
     assert reply.next_begin_offset == 1
     clients = mq.server.broker.first_position.broadcasts._clients
@@ -145,7 +130,9 @@ def users(mq: RocketMQ) -> None:
 def settings_and_modes(mq: RocketMQ) -> None:
     config = mq.server.broker.config
     assert (config.store.max_message_size, config.auto_create_topic_enable) == (4_194_304, True)
-    mq.server.request(UpdateBrokerConfig(), b"maxMessageSize=1000\nautoCreateTopicEnable=false\n")
+    assert (config.broker_permission, config.not_applied) == (6, {})
+    changes = b"maxMessageSize=1000\nautoCreateTopicEnable=false\nbrokerPermission=4\naclEnable=true\n"
+    mq.server.request(UpdateBrokerConfig(), changes)
     modes = mq.server.broker.membership.request_modes
     assert modes.find(TOPIC, GROUP) is None
     mode = SetMessageRequestModeRequestBody(topic=TOPIC, consumer_group=GROUP, mode="POP")
@@ -175,28 +162,6 @@ def records(body: bytes) -> list[Record]:
     return list(decode_records(body))
 
 
-def heartbeat(mq: RocketMQ, client_id: str, model: str) -> None:
-    consumer = ConsumerData(
-        group_name=GROUP,
-        consume_type="CONSUME_PASSIVELY",
-        message_model=model,
-        consume_from_where="CONSUME_FROM_LAST_OFFSET",
-        subscription_data_set=[SubscriptionData(topic=TOPIC, sub_string="*", sub_version=1)],
-    )
-    producer = ProducerData(group_name="producers")
-    body = HeartbeatData(
-        client_id=client_id, consumer_data_set=[consumer], producer_data_set=[producer]
-    ).encode()
-    mq.server.request(HeartBeat(), body)
-
-
-def commit(mq: RocketMQ, offset: int) -> None:
-    with pytest.raises(Refusal):
-        mq.server.request(QueryConsumerOffset(consumer_group=GROUP, topic="other", queue_id=0))
-    request = UpdateConsumerOffset(consumer_group=GROUP, topic=TOPIC, queue_id=0, commit_offset=offset)
-    mq.server.request(request)
-
-
 # -- the pairs
 
 
@@ -205,7 +170,7 @@ SERVER = {"virtual_time": True, "authenticationMetadataProvider": "LocalAuthenti
 
 def play(server: EmbeddedServer, act: Callable[[RocketMQ], None]) -> None:
     mq = RocketMQ(server)
-    assert mq.offsets(TOPIC, GROUP) == {}
+    assert (mq.offsets(TOPIC, GROUP), [*mq.locks]) == ({}, [])
     assert server.call(server.broker.membership.consumers.get, GROUP) is None
     mq.topic(TOPIC, queues=2)
     mq.group(GROUP)

@@ -7,23 +7,13 @@ import pytest
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.name_server.kv_config import ORDER_TOPIC_CONFIG
 from pocketmq.broker.name_server.name_server import NameServer
-from pocketmq.protocol.bodies.client import (
-    ConsumerData,
-    HeartbeatData,
-    LockBatchRequestBody,
-    SubscriptionData,
-)
-from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION, PULL_SUSPEND
-from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.protocol.requests.admin import UpdateBrokerConfig
 from pocketmq.protocol.requests.group import DeleteSubscriptionGroup
-from pocketmq.protocol.requests.membership import HeartBeat, LockBatchMq
-from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.protocol.requests.topic import DeleteTopicInBroker, UpdateAndCreateTopic
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.state.rewinding import Rewinding
 
+from testing_acts import commit, heartbeat, pull_request
 from waiting import wait_until
 
 
@@ -40,11 +30,6 @@ def routes(server: EmbeddedServer) -> dict[str, int]:
     return {topic: queues["broker-a"].write_queue_nums for topic, queues in table.items()}
 
 
-def commit(server: EmbeddedServer, topic: str, group: str, offset: int) -> None:
-    request = UpdateConsumerOffset(consumer_group=group, topic=topic, queue_id=0, commit_offset=offset)
-    server.request(request)
-
-
 def change_queues(server: EmbeddedServer, topic: str, queues: int) -> None:
     server.request(
         UpdateAndCreateTopic(
@@ -58,17 +43,6 @@ def change_queues(server: EmbeddedServer, topic: str, queues: int) -> None:
     )
 
 
-def heartbeat(server: EmbeddedServer, topic: str, group: str) -> None:
-    member = ConsumerData(
-        group_name=group,
-        consume_type="CONSUME_PASSIVELY",
-        message_model="CLUSTERING",
-        consume_from_where="CONSUME_FROM_LAST_OFFSET",
-        subscription_data_set=[SubscriptionData(topic=topic, sub_string="*", sub_version=1)],
-    )
-    server.request(HeartBeat(), HeartbeatData(client_id="c1", consumer_data_set=[member]).encode())
-
-
 # -- additions are removed
 
 
@@ -79,7 +53,7 @@ def test_everything_a_test_created_is_removed(server: EmbeddedServer, mq: Rocket
     mq.send("made", "one")
     mq.send("made-by-sending", "two")
     mq.group("billing")
-    commit(server, "made", "billing", 1)
+    commit(mq, "made", "billing", 1)
     server.call(server.broker.offsets.commit, "made", "never-declared", 0, 1)
     server.reset()
     after = server.call(lambda: (dict(server.broker.topics.topics), dict(server.broker.groups.groups)))
@@ -89,31 +63,10 @@ def test_everything_a_test_created_is_removed(server: EmbeddedServer, mq: Rocket
     assert mq.offsets("made", "billing") == mq.offsets("made", "never-declared") == {}
 
 
-def test_recreated_topic_begins_at_offset_0_and_has_a_route(server: EmbeddedServer, mq: RocketMQ) -> None:
-    for turn in ("first", "second", "third"):
-        mq.topic("again", queues=1)
-        assert routes(server)["again"] == 1
-        assert mq.send("again", turn).queue_offset == 0
-        assert [message.text for message in mq.messages("again")] == [turn]
-        server.reset()
-        assert "again" not in routes(server)
-
-
 async def test_held_pull_on_a_removed_topic_is_answered(server: EmbeddedServer, mq: RocketMQ) -> None:
     topic, group = mq.topic("waiting", queues=1), mq.group("billing")
-    heartbeat(server, topic, group)
-    pull = PullMessage(
-        consumer_group=group,
-        topic=topic,
-        queue_id=0,
-        queue_offset=0,
-        max_msg_nums=32,
-        sys_flag=PULL_SUSPEND | PULL_SUBSCRIPTION,
-        commit_offset=0,
-        suspend_timeout_millis=60_000,
-        subscription="*",
-        sub_version=1,
-    )
+    heartbeat(mq, topic, group)
+    pull = pull_request(topic, group, wait_ms=60_000)
     answered = asyncio.create_task(asyncio.to_thread(_outcome, server, pull))
     await asyncio.to_thread(_until_pulls_wait, server)
     server.reset()
@@ -132,20 +85,6 @@ def _outcome(server: EmbeddedServer, pull: PullMessage) -> int:
     except Refusal as refusal:
         return refusal.code
     return 0
-
-
-def test_members_and_locks_of_a_removed_group_are_removed(server: EmbeddedServer, mq: RocketMQ) -> None:
-    topic, group = mq.topic("orders", queues=1), mq.group("billing")
-    heartbeat(server, topic, group)
-    queue = MessageQueue(topic, "broker-a", 0)
-    body = LockBatchRequestBody(consumer_group=group, client_id="c1", mq_set=[queue]).encode()
-    server.request(LockBatchMq(), body)
-    broker = server.broker
-    assert server.call(broker.membership.consumers.get, group) is not None
-    assert server.call(broker.membership.locks.owner, group, queue, broker.clock.now_ms()) == "c1"
-    server.reset()
-    assert server.call(broker.membership.consumers.get, group) is None
-    assert server.call(broker.membership.locks.owner, group, queue, broker.clock.now_ms()) is None
 
 
 def test_log_of_a_long_session_does_not_grow() -> None:
@@ -169,12 +108,12 @@ def test_everything_that_existed_at_the_mark_stays_and_nothing_else(
 ) -> None:
     topic, group = mq.topic("wide", queues=1), mq.group("wide-group")
     mq.send(topic, "one")
-    commit(server, topic, group, 1)
+    commit(mq, topic, group, 1)
     mark = server.mark()
     mq.send(topic, "two", keys="two")
     mq.send("narrow", "three")
-    commit(server, topic, group, 2)
-    commit(server, "narrow", group, 1)
+    commit(mq, topic, group, 2)
+    commit(mq, "narrow", group, 1)
     server.reset(mark)
     assert [message.text for message in mq.messages(topic)] == ["one"]
     assert mq.send(topic, "four").queue_offset == 1, "its place is used again"
@@ -212,22 +151,6 @@ def test_changed_and_deleted_topics_and_groups_are_restored(server: EmbeddedServ
     assert topics["deleted"].attributes == {"message.type": "FIFO"}
     assert routes(server)["changed"] == 2
     mq.send("changed", "one")
-
-
-def test_settings_changed_over_the_wire_are_restored(server: EmbeddedServer, mq: RocketMQ) -> None:
-    topic = mq.topic("orders", queues=1)
-    mark = server.mark()
-    server.request(
-        UpdateBrokerConfig(),
-        b"autoCreateTopicEnable=false\nmaxMessageSize=10\nbrokerPermission=4\naclEnable=true\n",
-    )
-    config = server.broker.config
-    assert (config.store.max_message_size, config.not_applied) == (10, {"aclEnable": "true"})
-    server.reset(mark)
-    assert (config.store.max_message_size, config.not_applied) == (4_194_304, {})
-    assert (config.broker_permission, config.auto_create_topic_enable) == (6, True)
-    mq.send(topic, "longer than ten bytes")
-    mq.send("made-by-sending", "one")
 
 
 def test_ordered_topics_of_the_name_server_are_restored(server: EmbeddedServer) -> None:

@@ -7,17 +7,12 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.testing import EmbeddedServer, RocketMQ, Snapshot, SnapshotError
 from pocketmq.testing.state.snapshot import snapshot_of
 
-from testing_acts import pass_time, send_half, send_timed
+from testing_acts import commit, pass_time, send_half, send_timed, texts
 
 SERVER = {"virtual_time": True}
-
-
-def texts(mq: RocketMQ, topic: str = "orders") -> list[str]:
-    return [message.text for message in mq.messages(topic)]
 
 
 def fill(mq: RocketMQ) -> None:
@@ -25,9 +20,7 @@ def fill(mq: RocketMQ) -> None:
     mq.group("billing")
     for number in range(4):
         mq.send("orders", str(number), keys=f"k{number}")
-    mq.server.request(
-        UpdateConsumerOffset(consumer_group="billing", topic="orders", queue_id=1, commit_offset=2)
-    )
+    commit(mq, "orders", "billing", 2, queue_id=1)
 
 
 def test_topics_groups_offsets_and_messages_come_back_and_what_was_later_is_gone(

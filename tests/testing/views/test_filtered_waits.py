@@ -5,37 +5,30 @@ The time limit of a wait is far below that.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 from pocketmq.client import MessageExt, PushConsumer
 from pocketmq.testing import MessagesMissingError, RocketMQ
 from pocketmq.testing.remote import RemoteRocketMQ
 
-from testing_acts import consuming
+from testing_acts import Texts, consuming
 
 SERVER = {"enablePropertyFilter": True}
 
 
-@asynccontextmanager
-async def consumer(
+def consumer(
     mq: RocketMQ | RemoteRocketMQ,
     topic: str,
     group: str,
-    seen: list[str],
+    listener: Texts,
     expression: str,
     kind: str = "TAG",
     *,
     orderly: bool = False,
-) -> AsyncIterator[PushConsumer]:
-    def listener(message: MessageExt) -> None:
-        seen.append(message.body.decode())
-
-    consumer = consuming(mq, group, listener, orderly=orderly)
-    consumer.subscribe(topic, expression, kind)
-    async with consumer:
-        yield consumer
+) -> PushConsumer:
+    made = consuming(mq, group, listener, orderly=orderly)
+    made.subscribe(topic, expression, kind)
+    return made
 
 
 def send_tags(mq: RocketMQ | RemoteRocketMQ, topic: str, tags: str) -> None:
@@ -51,7 +44,7 @@ def send_tags(mq: RocketMQ | RemoteRocketMQ, topic: str, tags: str) -> None:
 async def test_waits_end_when_all_wanted_messages_are_consumed(
     mq: RocketMQ, expression: str, kind: str, orderly: bool, queues: int, tags: str
 ) -> None:
-    topic, group, seen = mq.topic("orders", queues=queues), mq.group("billing"), list[str]()
+    topic, group, seen = mq.topic("orders", queues=queues), mq.group("billing"), Texts()
     await asyncio.to_thread(send_tags, mq, topic, tags)
     async with consumer(mq, topic, group, seen, expression, kind, orderly=orderly):
         await mq.aio.wait_members(group)
@@ -83,7 +76,7 @@ async def test_a_wanted_message_behind_unwanted_ones_is_waited_for(mq: RocketMQ)
 
 async def test_two_tags_of_one_hash_are_two_tags(mq: RocketMQ) -> None:
     """`Aa` and `BB` have the same hash in the queue's entry; the consumer drops what it does not want."""
-    topic, group, seen = mq.topic("orders", queues=1), mq.group("billing"), list[str]()
+    topic, group, seen = mq.topic("orders", queues=1), mq.group("billing"), Texts()
     async with consumer(mq, topic, group, seen, "Aa"):
         await mq.aio.wait_members(group)
         await asyncio.to_thread(mq.send, topic, "wanted", tags="Aa")
@@ -94,7 +87,7 @@ async def test_two_tags_of_one_hash_are_two_tags(mq: RocketMQ) -> None:
 
 async def test_a_consumer_that_has_ended_has_consumed_what_it_wanted(mq: RocketMQ) -> None:
     """Its subscription is in the log of the test's requests."""
-    topic, group, seen = mq.topic("orders", queues=1), mq.group("billing"), list[str]()
+    topic, group, seen = mq.topic("orders", queues=1), mq.group("billing"), Texts()
     await asyncio.to_thread(send_tags, mq, topic, "aab")
     async with consumer(mq, topic, group, seen, "a"):
         await mq.aio.wait_members(group)
@@ -108,7 +101,7 @@ async def test_a_consumer_that_has_ended_has_consumed_what_it_wanted(mq: RocketM
 
 @pytest.mark.parametrize(("expression", "kind"), [("a", "TAG"), ("price < 5", "SQL92")])
 async def test_waits_over_the_wire_know_filters_too(mq: RocketMQ, expression: str, kind: str) -> None:
-    topic, group, seen = mq.topic("orders", queues=1), mq.group("billing"), list[str]()
+    topic, group, seen = mq.topic("orders", queues=1), mq.group("billing"), Texts()
     await asyncio.to_thread(send_tags, mq, topic, "aab")
     remote = RemoteRocketMQ(mq.namesrv_addr)
     await asyncio.to_thread(remote.start)

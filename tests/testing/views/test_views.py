@@ -104,10 +104,3 @@ def test_the_retry_topic_of_a_group_exists_at_once(mq: RocketMQ) -> None:
     name_server = mq.server.node.name_server
     assert name_server is not None
     assert mq.server.call(lambda: f"%RETRY%{group}" in name_server.routes.topics)
-
-
-def test_impossible_topics_are_refused_in_one_line(mq: RocketMQ) -> None:
-    with pytest.raises(TestingError, match="queues must be a whole number from 1 to 10000, got 0"):
-        mq.topic("orders", queues=0)
-    with pytest.raises(TestingError):
-        mq.topic("no*topic")

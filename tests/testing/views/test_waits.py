@@ -5,25 +5,18 @@ import threading
 from pathlib import Path
 
 import pytest
-from pocketmq.client import MessageExt, MessageModel, PushConsumer, RetryLater
+from pocketmq.client import MessageExt, MessageModel, RetryLater
 from pocketmq.testing import MessagesMissingError, RocketMQ, WouldBlockError
 
-from testing_acts import consuming
+from testing_acts import Texts, consuming
 
 SERVER = {"messageDelayLevel": "1s"}
 
 
-def consumer(mq: RocketMQ, topic: str, group: str, seen: list[str], **options: object) -> PushConsumer:
-    def listener(message: MessageExt) -> None:
-        seen.append(message.body.decode())
-
-    return consuming(mq, group, listener, topic, **options)
-
-
 async def test_wait_consumed_ends_before_the_consumer_has_committed(mq: RocketMQ) -> None:
     """A consumer commits first after 10 s."""
-    topic, group, seen = mq.topic("orders", queues=2), mq.group("billing"), list[str]()
-    async with consumer(mq, topic, group, seen):
+    topic, group, seen = mq.topic("orders", queues=2), mq.group("billing"), Texts()
+    async with consuming(mq, group, seen, topic):
         await mq.aio.wait_members(group, 1)
         for turn in range(3):
             for number in range(4):
@@ -113,17 +106,10 @@ async def test_cancelled_wait_ends(mq: RocketMQ) -> None:
         await waiting
 
 
-def test_wait_from_a_thread_ends_when_the_messages_have_arrived(mq: RocketMQ) -> None:
-    sending = threading.Thread(target=lambda: [mq.send("orders", str(number)) for number in range(3)])
-    sending.start()
-    assert {message.text for message in mq.wait_messages("orders", 3)} == {"0", "1", "2"}
-    sending.join()
-
-
 async def test_a_consumer_that_runs_for_many_tests_goes_on_after_each_reset(mq: RocketMQ) -> None:
     """Its topic and group were made before the tests, so it keeps its offsets, and reads what each test sends."""
-    topic, group, seen = mq.topic("orders", queues=2), mq.group("billing"), list[str]()
-    async with consumer(mq, topic, group, seen):
+    topic, group, seen = mq.topic("orders", queues=2), mq.group("billing"), Texts()
+    async with consuming(mq, group, seen, topic):
         await mq.aio.wait_members(group)
         mark = await asyncio.to_thread(mq.server.mark)
         for turn in range(3):
@@ -179,11 +165,11 @@ async def test_each_member_of_a_broadcasting_group_is_asked_and_one_that_is_sile
 ) -> None:
     monkeypatch.setenv("ROCKETMQ_CLIENT_LOCAL_OFFSET_STORE_DIR", str(tmp_path))
     topic, group = mq.topic("news", queues=1), mq.group("readers")
-    seen = list[str]()
+    seen = Texts()
     broadcast = {"message_model": MessageModel.BROADCASTING}
     async with (
-        consumer(mq, topic, group, seen, instance_name="one", **broadcast),
-        consumer(mq, topic, group, seen, instance_name="two", **broadcast),
+        consuming(mq, group, seen, topic, instance_name="one", **broadcast),
+        consuming(mq, group, seen, topic, instance_name="two", **broadcast),
     ):
         members = await mq.aio.wait_members(group, 2)
         await asyncio.to_thread(mq.send, topic, "to all")
