@@ -18,6 +18,8 @@ from click.testing import CliRunner
 from pocketmq.cli.exec import _Program
 from pocketmq.cli.main import main
 
+from processes import is_running, line_of
+
 EXEC = (sys.executable, "-c", "from pocketmq.cli.main import main; main()", "exec")
 END_SECONDS = 20
 CONNECT = """
@@ -69,19 +71,6 @@ def ended(*command: str, temporary: Path, words: Sequence[str] = ()) -> tuple[in
     with executing(*command, temporary=temporary, words=words) as process:
         out, errors = process.communicate(timeout=END_SECONDS)
         return process.returncode, out, errors
-
-
-def line_of(process: "subprocess.Popen[str]") -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
 
 
 def test_program_finds_its_server_and_no_process_or_store_remains(temporary: Path) -> None:
@@ -219,10 +208,10 @@ def test_background_processes_of_the_program_are_ended(temporary: Path) -> None:
     with executing("bash", "-c", script, temporary=temporary) as process:
         left = [int(pid) for pid in line_of(process).split()]
         assert len(left) == 2
-        assert all(map(is_alive, left))
+        assert all(map(is_running, left))
         process.communicate("\n", timeout=END_SECONDS)
         assert process.returncode == 0
-    assert not any(map(is_alive, left))
+    assert not any(map(is_running, left))
 
 
 def test_signal_during_the_start_ends_the_server(temporary: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pocketmq.client import Producer
 
+from processes import python
 from waiting import wait_until
 
 PROGRAM = """
@@ -22,7 +23,7 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE)[0] == (min(WANTED_FILES, hard) 
 
 
 def test_the_soft_limit_is_raised_as_far_as_needed_and_allowed() -> None:
-    ran = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    ran = python("-c", PROGRAM)
     assert ran.stdout.strip() == "True"
 
 
@@ -43,10 +44,7 @@ print(int(size.split()[1]) >= min(WANTED_TABLE, limit), sorted(os.listdir("/proc
 @pytest.mark.parametrize("limit", [0, 1024])
 def test_the_table_of_descriptors_has_room_and_no_descriptor_stays_open(limit: int) -> None:
     """A table that grows later stops every thread for milliseconds."""
-    ran = subprocess.run(
-        [sys.executable, "-c", TABLE, str(limit)], capture_output=True, text=True, check=True
-    )
-    assert ran.stdout.split() == ["True", "True"]
+    assert python("-c", TABLE, str(limit)).stdout.split() == ["True", "True"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells which descriptors are open on Linux only")

@@ -9,12 +9,12 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from processes import python
 from raw_peer import SEND_MESSAGE, SUCCESS, ServedProcess, send_fields
 
 LOG, QUEUE = "mappedFileSizeCommitLog", "mappedFileSizeConsumeQueue"
@@ -30,10 +30,8 @@ Damage = Callable[[Path], object]
 def refusal(folder: Path, *words: str, program: str = "pocketmq") -> str:
     """Standard error of a server that does not start: one line."""
     free_ports = ("--port", "0", "--namesrv-port", "0")
-    argv = [sys.executable, "-m", "pocketmq.cli", "serve", *free_ports, "--log-level", "error"]
-    ran = subprocess.run(
-        [*argv, *words], cwd=folder, capture_output=True, text=True, timeout=NEVER_SECONDS, check=False
-    )
+    serve = ("-m", "pocketmq.cli", "serve", *free_ports, "--log-level", "error")
+    ran = python(*serve, *words, cwd=folder, timeout=NEVER_SECONDS)
     assert (ran.returncode, ran.stdout) == (2, ""), ran
     assert ran.stderr.count("\n") == 1, ran.stderr
     assert ran.stderr.startswith(f"{program}: ")

@@ -6,8 +6,7 @@ import re
 import threading
 
 import pytest
-from pocketmq.client import LitePullConsumer
-from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.client import LitePullConsumer, MessageQueue
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from .conftest import Api

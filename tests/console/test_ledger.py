@@ -4,6 +4,7 @@ import pytest
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from frames_client import raw
+from testing_acts import pull_words
 
 from .conftest import Api
 
@@ -17,9 +18,7 @@ def orders(server: EmbeddedServer, rocketmq: RocketMQ) -> str:
     for number in range(3):
         rocketmq.send(topic, str(number), queue_id=0)
     with raw(server.broker_addr) as client:
-        words = {"consumerGroup": "g", "queueId": 0, "maxMsgNums": 1, "sysFlag": 4, "commitOffset": 0}
-        words |= {"suspendTimeoutMillis": 0, "subVersion": 0, "subscription": "*", "queueOffset": 0}
-        client.ask(PULL, topic=topic, **words)
+        client.ask(PULL, topic=topic, **pull_words(0, most=1))
         client.ask(COMMIT, consumerGroup="g", topic=topic, queueId=0, commitOffset=2)
     return topic
 

@@ -9,39 +9,19 @@ from urllib.parse import quote
 
 import msgspec
 import pytest
-from click.testing import CliRunner
-from pocketmq.cli.main import main
-from pocketmq.client import LitePullConsumer
+from pocketmq.client import LitePullConsumer, MessageQueue
 from pocketmq.console.answers import JSON, OPERATIONS, Operation
 from pocketmq.console.openapi import openapi
 from pocketmq.console.values import Error, Health, NewFault, Sent
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.faults.rule_json import EFFECTS, known_words
 from pocketmq.testing.server import stand_in_views  # noqa: F401  its views fill OPERATIONS
 
+from cli_runs import pocketmq
 from documents import ROOT
+from testing_acts import RULES
 
 from .conftest import Api
-
-RULES: list[dict[str, Any]] = [
-    {"effect": "refuse", "code": 30, "response": "SYSTEM_BUSY", "remark": "full"},
-    {"effect": "silence", "queue_id": 3, "execute": True, "times": None},
-    {"effect": "disconnect", "group": "none", "reset": True, "times": 2, "oneway": False},
-    {"effect": "delay", "client_id": "c", "seconds": 0.5, "jitter": 0.25, "after": 1},
-    {
-        "effect": "alter",
-        "fields": {"offset": "3"},
-        "body": "text",
-        "opaque": 7,
-        "probability": 0.5,
-        "code": 31,
-    },
-    {"effect": "duplicate", "broker": "none", "may_stay_unused": True},
-    {"effect": "network", "client": "c", "latency": 0.1, "bandwidth": 1000, "slice_bytes": 10},
-    {"effect": "route", "topic": "none", "queues": 2},
-    {"effect": "name_servers_disagree", "topic": "none", "brokers": {"n0": ["broker-a"]}},
-]
 
 
 def operation(method: str, path: str) -> Operation:
@@ -158,7 +138,7 @@ def test_the_command_line_prints_what_the_port_answers(server: EmbeddedServer, a
 
 
 def printed(server: EmbeddedServer, words: str) -> Any:
-    result = CliRunner().invoke(main, [*words.split(), "-n", server.namesrv_addr])
+    result = pocketmq(*words.split(), namesrv_addr=server.namesrv_addr)
     assert result.exit_code == 0, result.output
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     return lines[0] if len(lines) == 1 and isinstance(lines[0], list) else lines

@@ -6,14 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pocketmq.client import LitePullConsumer, PushConsumer
+from pocketmq.client import LitePullConsumer, MessageQueue, PushConsumer, TopicConfig
 from pocketmq.console.server import Console
-from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.server.stand_in_views import StandIn
 
 from frames_client import raw
+from testing_acts import pull_words
 
 from .browser import MISSING, Browser, browser, wait_until
 from .conftest import Api
@@ -269,9 +268,7 @@ def test_the_ledger_is_filled_when_it_is_opened(
     rocketmq.topic("orders", queues=1)
     rocketmq.send("orders", "one")
     with raw(server.broker_addr) as client:
-        words = {"consumerGroup": "billing", "queueId": 0, "maxMsgNums": 1, "sysFlag": 4, "commitOffset": 0}
-        words |= {"suspendTimeoutMillis": 0, "subVersion": 0, "subscription": "*", "queueOffset": 0}
-        client.ask(11, topic="orders", **words)
+        client.ask(11, topic="orders", **pull_words(0, group="billing", most=1))
     page.tab("Ledger")
     page.sees("clean", "orders · billing")
 

@@ -5,14 +5,12 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from click.testing import CliRunner
 from pocketmq.cli.inspect.explain import verdicts_from_outside, verdicts_of
-from pocketmq.cli.main import main
-from pocketmq.client import AdminClient, Message, Producer
-from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
-from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.client import AdminClient, Message, MessageQueue, Producer, SubscriptionGroupConfig
 from pocketmq.protocol.requests.offset import Verdict
 from pocketmq.testing import EmbeddedServer
+
+from cli_runs import pocketmq
 
 STORED, EMPTY, YOUNG, RESET = range(4)
 
@@ -59,19 +57,10 @@ async def test_what_is_found_out_from_outside_includes_what_the_broker_says(
 
 def test_json_is_one_list_in_snake_case(server: EmbeddedServer) -> None:
     asyncio.run(prepared(server, "json"))
-    ran = CliRunner().invoke(
-        main, ["explain", "-g", "other", "-t", "T-json", "--json", "-n", server.namesrv_addr]
-    )
+    ran = pocketmq(*["explain", "-g", "other", "-t", "T-json", "--json"], namesrv_addr=server.namesrv_addr)
     assert ran.exit_code == 0, ran.output
     verdicts = json.loads(ran.stdout)
     assert [verdict["queue_id"] for verdict in verdicts] == [0, 1, 2, 3]
     assert verdicts[YOUNG]["rule"] == "B4"
     assert verdicts[YOUNG]["from_last"] == 0
     assert ran.stdout.count("\n") == 1
-
-
-def test_unknown_topic_is_one_line(server: EmbeddedServer) -> None:
-    ran = CliRunner().invoke(main, ["explain", "-g", "g", "-t", "Nowhere", "-n", server.namesrv_addr])
-    assert ran.exit_code == 2
-    assert ran.stderr.startswith("pocketmq: ")
-    assert ran.stderr.count("\n") == 1

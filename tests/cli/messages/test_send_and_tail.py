@@ -7,40 +7,24 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
-from pocketmq.cli.main import main
+from click.testing import Result
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
+from cli_runs import pocketmq
 from waiting import wait_until
 
-FAILED, USER_ERROR, UNREACHABLE = 1, 2, 3
+FAILED = 1
 Run = Callable[..., Result]
-"""Runs `pocketmq` with these words, and `stdin`."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer() as started:
-        yield started
 
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
     return request.node.name.replace("[", "_").rstrip("]")[:100]
-
-
-@pytest.fixture
-def run(server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setenv("NAMESRV_ADDR", server.namesrv_addr)
-
-    def run(*words: str, stdin: bytes | None = None) -> Result:
-        return CliRunner().invoke(main, words, input=stdin)
-
-    return run
 
 
 def read(run: Run, topic: str, *words: str) -> str:
@@ -90,9 +74,9 @@ def test_an_order_key_selects_one_queue_and_a_one_way_send_prints_nothing(run: R
         assert time.monotonic() < deadline
 
 
-def test_a_delayed_message_arrives_later(run: Run, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_delayed_message_arrives_later(topic: str) -> None:
     with EmbeddedServer(virtual_time=True) as server:
-        monkeypatch.setenv("NAMESRV_ADDR", server.namesrv_addr)
+        run = partial(pocketmq, namesrv_addr=server.namesrv_addr)
         run("send", topic, "now", "--queue", "0")
         assert run("send", topic, "later", "--delay-level", "1", "--queue", "0").exit_code == 0
         assert read(run, topic, "--from", "first", "-o", "body") == "now\n"
@@ -134,46 +118,6 @@ def test_bytes_that_are_no_text_are_sent_and_shown(run: Run, topic: str) -> None
     assert "born: " in read(run, topic, "--from", "first", "-o", "full")
 
 
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("send", "T", "x", "-p", "novalue"), "must be NAME=VALUE"),
-        (("send", "T", "x", "-p", "KEYS=1"), "used by system"),
-        (("send", "T", ""), "body length is zero"),
-        (("send", "T T", "x"), "illegal characters"),
-        (("send", "T", "x", "--deliver-at", "tomorrow"), "must be epoch milliseconds"),
-        (("send", "T", "x", "--delay-ms", "5", "--delay-level", "1"), "give one of"),
-        (("send", "T", "x", "--delay-ms", str(10**18)), "is not in the range"),
-        (("send", "T", "x", "--deliver-at", str(10**18)), "beyond the year 9999"),
-        (("send", "T", "x", "--queue", "1", "--order-key", "k"), "not both"),
-        (("send", "T", "x", "-f", "-"), "not both"),
-        (("send", "T", "x", "--queue", "77"), "no queue 77"),
-        (("tail", "NoSuchTopic"), "no route for topic NoSuchTopic"),
-        (("tail", "TBW102", "--queue", "99"), "no queue 99"),
-        (("tail", "TBW102", "--from", "sometime"), "must be first, last"),
-        (("tail", "TBW102", "-g", "g", "--from", "5"), "--from must be first, last or a time"),
-        (("tail", "TBW102", "-g", "g", "--no-follow"), "--queue and --no-follow are not possible"),
-        (("tail", "TBW102", "--tags", "||"), "subscription exception"),
-        (("bench", "consumer", "-t", "NoSuchTopic"), "no route for topic NoSuchTopic"),
-        (("bench", "dance"), "is not one of"),
-    ],
-)
-def test_mistakes_are_one_line_and_exit_code_2(run: Run, words: tuple[str, ...], complaint: str) -> None:
-    result = run(*words)
-    assert result.exit_code == USER_ERROR, result.output
-    assert complaint in result.stderr
-    assert "Traceback" not in result.output
-
-
-@pytest.mark.parametrize("command", ["tail T", "send T x", "bench", "bench end-to-end"])
-def test_no_server_is_one_line_and_exit_code_3(command: str) -> None:
-    result = CliRunner().invoke(main, [*command.split(), "-n", "127.0.0.1:1"])
-    assert result.exit_code == UNREACHABLE
-    assert result.stderr.startswith("pocketmq: ")
-    assert "cannot connect to 127.0.0.1:1" in result.stderr
-    assert (result.stderr.count("\n"), result.stdout) == (1, "")
-
-
 @pytest.mark.parametrize("command", ["send {topic} x", "bench -t {topic}"], ids=["send", "bench"])
 def test_a_refused_send_is_one_line_and_exit_code_1(
     run: Run, server: EmbeddedServer, topic: str, command: str
@@ -197,13 +141,11 @@ def test_what_a_terminal_would_obey_is_shown_and_a_message_is_one_line(run: Run,
 @pytest.mark.parametrize(
     "command", ["tail {topic} --from first --no-follow", "admin printMsg -t {topic}"], ids=["tail", "admin"]
 )
-def test_a_reader_that_has_seen_enough_is_no_error(
-    run: Run, server: EmbeddedServer, topic: str, command: str
-) -> None:
+def test_a_reader_that_has_seen_enough_is_no_error(server: EmbeddedServer, topic: str, command: str) -> None:
     rocketmq = RocketMQ(server)
     rocketmq.topic(topic, queues=1)
     rocketmq.load({"messages": [{"topic": topic, "body": "x" * 1000}] * 300})
-    words = [sys.executable, "-m", "pocketmq.cli", *command.format(topic=topic).split()]
+    words = f"{sys.executable} -m pocketmq.cli {command} -n {server.namesrv_addr}".format(topic=topic).split()
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -226,17 +168,8 @@ def test_a_body_that_is_not_utf_8_is_sent_as_it_is(run: Run, server: EmbeddedSer
 
 @pytest.mark.usefixtures("ctrl_c_as_on_a_terminal")
 def test_lines_of_a_slow_pipe_are_sent_as_they_arrive(server: EmbeddedServer, topic: str) -> None:
-    words = [
-        sys.executable,
-        "-m",
-        "pocketmq.cli",
-        "send",
-        topic,
-        "-q",
-        "--one-way",
-        "-n",
-        server.namesrv_addr,
-    ]
+    sending = ("send", topic, "-q", "--one-way", "-n", server.namesrv_addr)
+    words = [sys.executable, "-m", "pocketmq.cli", *sending]
     rocketmq = RocketMQ(server)
     rocketmq.topic(topic, queues=1)
     with subprocess.Popen(words, stdin=subprocess.PIPE) as process:

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
-from pocketmq.cli.main import main
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.behave.sends import sends_of
 
+from cli_runs import pocketmq
 from grpc_client import GrpcClient
 from grpc_companion import sent
 
@@ -79,8 +78,7 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
 def played(folder: Path, steps: str, client: tuple[str, ...]) -> dict[str, Any]:
     path = folder / "mine.yaml"
     path.write_text(f"about: Mine.\n{steps}")
-    words = ["behave", str(path), "--json", "--output", str(folder), "--", *client]
-    result = CliRunner().invoke(main, words, prog_name="pocketmq")
+    result = pocketmq("behave", str(path), "--json", "--output", str(folder), "--", *client)
     assert result.exit_code == 0, result.output + (folder / "mine-1.txt").read_text()
     found: dict[str, Any] = json.loads(result.stdout)["scenarios"]["mine"]["measures"]
     return found
