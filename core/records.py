@@ -85,6 +85,8 @@ _MAX_LEVEL_DIGITS: Final = 10
 _FIXED_BYTES: Final = 68
 """Of a record up to its body, without hosts and reconsumeTimes."""
 _FRONT: Final = struct.Struct(">4sii4sqq4sq")
+MOST_ODD: Final = 1000
+"""A batch with more messages has properties in UTF-8: any other is packed in Python, which takes longer."""
 assert _ENTRY.size == ENTRY_BYTES
 assert KEY.size == KEY_BYTES
 
@@ -99,7 +101,8 @@ class Stop(IntEnum):
     UNREADABLE = 4
     """A batch without elements, one that leads beyond its end, or one of the schedule topic."""
     NOT_UTF8 = 5
-    """Only in C: keys or tags have bytes that become U+FFFD before they are hashed, or a level has some."""
+    """In C, keys or tags have bytes that become U+FFFD before they are hashed, or a level has some; in Python, more
+    than `MOST_ODD` messages of a batch, one of which has such properties."""
     NO_QUEUE = 6
 
 
@@ -238,7 +241,17 @@ def _judge(elements: Sequence[BatchElement], around: int, room: int, max_body_by
         room -= around + len(element.body) + len(element.properties)
         if room < 0:
             return Stop.NO_ROOM
+    if len(elements) > MOST_ODD and not all(_is_utf8(element.properties) for element in elements):
+        return Stop.NOT_UTF8
     return Stop.NO_MORE
+
+
+def _is_utf8(text: bytes | memoryview) -> bool:
+    try:
+        str(text, "utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def delivery_time(

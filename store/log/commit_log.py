@@ -15,6 +15,7 @@ import threading
 from collections.abc import Mapping
 
 from pocketmq.core.records import (
+    MOST_ODD,
     Message,
     Packed,
     Queue,
@@ -49,8 +50,6 @@ logger = logging.getLogger(__name__)
 
 _STEP_BYTES = 4 << 20
 _FILLER_BYTES = FILLER.size
-_MOST_ODD = 1000
-"""A batch with more messages has properties in UTF-8: any other is packed in Python, which takes longer."""
 _NO_ROOM: Packed = (Stop.NO_ROOM, [], [], [], b"", b"", [], [])
 
 
@@ -121,7 +120,7 @@ class CommitLog:
             return _NO_ROOM
         packed = pack_records(file.memory, at, end, base, store_timestamp, max_bytes, messages, topics)
         stop, runs, positions, sizes, _, _, texts, _ = packed
-        if stop == Stop.NOT_UTF8 and not runs and record_count(messages[0]) <= _MOST_ODD:
+        if stop == Stop.NOT_UTF8 and not runs and record_count(messages[0]) <= MOST_ODD:
             packed = pack_in_python(
                 file.memory, at, end, base, store_timestamp, max_bytes, messages[:1], topics
             )
