@@ -184,12 +184,11 @@ class Judge:
         return self._broken(*attack) and self._broken(*attack)
 
     def _broken(self, limits: Limits, act: Callable[[], None], sent_bytes: int, requests: int) -> list[str]:
-        logged = len(self.server.errors)
         try:
-            self._ask("reset")
+            logged = self._reset()
         except (OSError, ValueError):  # an earlier attack ended it
             self._replace()
-            self._ask("reset")
+            logged = self._reset()
         before = self._ask("report")["now"]
         is_hung = False
         with GoodClient(self.server, GOOD_TOPIC, ANSWER_SECONDS) as good:
@@ -220,6 +219,15 @@ class Judge:
         if is_hung or good.failures:
             self._replace()
         return broken
+
+    def _reset(self) -> int:
+        """How long the log is: connections of an earlier attack may end late, and each has its line."""
+        logged = -1
+        while logged != len(self.server.errors):
+            logged = len(self.server.errors)
+            self.settle()
+        self._ask("reset")
+        return logged
 
     def collect(self) -> None:
         """Have the server collect garbage. With millions of objects that takes a turn of 100 ms, whoever's turn it is:
