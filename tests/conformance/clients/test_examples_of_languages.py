@@ -16,30 +16,34 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def run(folder: Path, *command: str, **more: str) -> str:
-    """Run it with the program `pocketmq` on PATH; returns what it printed."""
-    environment = {name: value for name, value in os.environ.items() if name != "NAMESRV_ADDR"}
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    ran = subprocess.run(
-        command,
-        cwd=folder,
-        env={**environment, **more},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    """What it printed, with the program `pocketmq` on PATH, and without a server of somebody else."""
+    ran = ended(folder, *command, seconds=100, **more)
+    assert ran.returncode == 0, ran.stdout[-5000:] + ran.stderr[-3000:]
     return ran.stdout
 
 
-def copied(name: str, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(ROOT / "examples" / name, tmp_path / name))
+def ended(
+    folder: Path, *command: str, seconds: float = 100, **more: str
+) -> "subprocess.CompletedProcess[str]":
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, **more}
+    for name in ("NAMESRV_ADDR", "POCKETMQ_ADMIN"):
+        environment.pop(name, None)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=seconds
+    )
+
+
+def copied(folder: str, tmp_path: Path) -> Path:
+    """A copy in which builds may write."""
+    made = tmp_path / Path(folder).name
+    return Path(shutil.copytree(ROOT / folder, made, ignore=shutil.ignore_patterns("target")))
 
 
 def test_go(tmp_path: Path) -> None:
     if shutil.which("go") is None:
         pytest.skip("not on PATH: go")
-    printed = run(copied("go", tmp_path), "go", "test", "-v", "./...")
+    printed = run(copied("examples/go", tmp_path), "go", "test", "-v", "./...")
     assert printed.count("--- PASS") == 2
 
 
@@ -48,7 +52,7 @@ def test_javascript(tmp_path: Path) -> None:
         packages = node_packages()
     except PeersUnavailable as why:
         pytest.skip(str(why))
-    printed = run(copied("node", tmp_path), "npm", "test", NODE_PATH=str(packages))
+    printed = run(copied("examples/node", tmp_path), "npm", "test", NODE_PATH=str(packages))
     assert re.search(r"^# pass 3$", printed, re.MULTILINE), printed
 
 

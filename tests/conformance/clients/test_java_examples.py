@@ -3,35 +3,24 @@
 The module and the JUnit example run in two forks of surefire, and have tests that run side by side in one JVM.
 """
 
-import os
 import re
-import shutil
 import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from conformance.clients.test_examples_of_languages import copied, ended
+
 SECONDS = 400
 """Of one Maven build, which downloads what it needs, on a busy machine."""
-PROGRAMS = Path(sys.executable).parent
 MODULE = "pocketmq-junit5"
 
 pytestmark = pytest.mark.timeout(2 * SECONDS)
 
 
 def mvn(project: Path, *words: str, before: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":
-    """With `pocketmq` on the PATH, and without a server of somebody else."""
-    environment = {
-        key: value for key, value in os.environ.items() if key not in ("NAMESRV_ADDR", "POCKETMQ_ADMIN")
-    }
-    environment["PATH"] = f"{PROGRAMS}{os.pathsep}{environment['PATH']}"
-    command = [*before, "mvn", "--batch-mode", *words]
-    ran = subprocess.run(
-        command, cwd=project, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
-    )
+    ran = ended(project, *before, "mvn", "--batch-mode", *words, seconds=SECONDS)
     if ran.returncode and "Could not transfer" in ran.stdout:
         pytest.skip(f"Maven cannot fetch the dependencies: {ran.stdout[-300:]}")
     assert ran.returncode == 0, ran.stdout[-5000:] + ran.stderr[-3000:]
@@ -43,18 +32,10 @@ def passed(project: Path) -> set[str]:
     names = set()
     for report in sorted((project / "target" / "surefire-reports").glob("*.xml")):
         for case in ET.parse(report).iter("testcase"):
-            assert case.find("failure") is None, report.read_text("utf-8")
-            assert case.find("error") is None, report.read_text("utf-8")
-            assert case.find("skipped") is None, report.read_text("utf-8")
+            for outcome in ("failure", "error", "skipped"):
+                assert case.find(outcome) is None, report.read_text("utf-8")
             names.add(re.sub(r"\(.*", "", case.get("name", "")))
     return names
-
-
-def copied(folder: str, tmp_path: Path) -> Path:
-    """A copy in which Maven may write."""
-    return Path(
-        shutil.copytree(ROOT / folder, tmp_path / Path(folder).name, ignore=shutil.ignore_patterns("target"))
-    )
 
 
 @pytest.fixture(scope="module")
