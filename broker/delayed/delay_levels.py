@@ -45,6 +45,8 @@ class DelayLevels:
         """When to check a level again. Levels without waiting messages are missing."""
         self._timer: Timer | None = None
         self._wake_ms = 0
+        self._late_ms = 0
+        """How late the last message of the last iteration was, if that has left some."""
         self._pauses: dict[int, Timer] = {}
         """Levels that are tried again after a failure, by the wall's time: they wait for the disk."""
         self._is_running = False
@@ -91,7 +93,7 @@ class DelayLevels:
 
     def deliver_due(self, now_ms: int) -> None:
         """Deliver due messages, level by level, as many as fit into one loop iteration."""
-        budget = Budget()
+        budget, self._late_ms = Budget(self._late_ms), 0
         for level in [level for level in self._due_ms if self._is_due(level, now_ms)]:
             if budget.is_spent:
                 break
@@ -153,6 +155,8 @@ class DelayLevels:
                 self._record_offset(level, offset)
                 return due_ms
             budget.spend(size_bytes=size)
+            if budget.is_spent:
+                self._late_ms = now_ms - due_ms
             if not deliver("delayed", position, partial(self._store, level, position, size)):
                 self._record_offset(level, offset)
                 self._pause(level, RETRY_MS)

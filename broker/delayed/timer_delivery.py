@@ -61,7 +61,8 @@ class TimerDelivery:
         if timers.count_at(timers.read_ms) != len(positions):
             yield from self._recall(timers, positions, recalled)
         positions.reverse()
-        first, budget = timers.delivered, Budget()
+        first, end_ms = timers.delivered, timers.read_ms + timers.precision_ms
+        budget = Budget(self._state.clock.now_ms() - end_ms)
         while first < len(positions):
             unit = timers.log.read(positions[first])
             budget.spend(size_bytes=0 if unit is None else unit.size)
@@ -71,7 +72,7 @@ class TimerDelivery:
             timers.save_progress(first)
             if budget.is_spent:
                 yield 0
-                budget = Budget()
+                budget = Budget(self._state.clock.now_ms() - end_ms)
 
     def _recall(self, timers: TimerStore, positions: "array[int]", recalled: set[str]) -> Generator[int]:
         """Find out which messages of a slot are recalled; `positions` are those of its units, the newest first."""

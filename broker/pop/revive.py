@@ -78,6 +78,8 @@ class Revive:
         self._queues: dict[int, _ReviveQueue] = {}
         self._next_queue = 0
         """With which queue the next iteration begins."""
+        self._late_ms = 0
+        """Age of the newest record that the last iteration read, if it may have left some."""
         self._is_scheduled = False
         self._visible_ms = 0
         """All that was stored before this time is visible."""
@@ -130,7 +132,8 @@ class Revive:
             return False
         self._look_how_much_is_visible(now_ms)
         # Each has its own: in a broker that pops at its limit as many records arrive as one budget reads.
-        count, reads, budget = self._state.config.revive_queue_num, Budget(), Budget()
+        count, reads, budget = self._state.config.revive_queue_num, Budget(self._late_ms), Budget()
+        self._late_ms = 0
         for queue_id in [(self._next_queue + number) % count for number in range(count)]:
             end = self._state.store.max_offset(self._topic, queue_id)
             if end == 0:
@@ -140,6 +143,8 @@ class Revive:
             self._finish(queue, queue_id, now_ms, budget, is_read=not reads.is_spent)
             if reads.is_spent or budget.is_spent:
                 self._next_queue = (queue_id + 1) % count
+                if reads.is_spent:
+                    self._late_ms = now_ms - queue.latest_due_ms
                 return True
         return False
 

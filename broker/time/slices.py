@@ -14,6 +14,8 @@ from pocketmq.protocol.text import fastjson
 SLICE_SECONDS: Final = 0.0005
 ITEMS_IN_A_TURN: Final = 50
 """Messages stored, or items visited, in one loop iteration: about a millisecond of work."""
+MAX_LATE_FACTOR: Final = 8
+"""How many times as many items fit if the work is late: once more for each second."""
 BYTES_OF_AN_ITEM: Final = 16384
 """A longer message counts as several."""
 ANSWERS_IN_A_TURN: Final = 64
@@ -31,8 +33,9 @@ class Budget:
 
     __slots__ = ("left",)
 
-    def __init__(self) -> None:
-        self.left = ITEMS_IN_A_TURN
+    def __init__(self, late_ms: int = 0) -> None:
+        """`late_ms` is how late the work is: on a broker without a pause it would be later and later."""
+        self.left = ITEMS_IN_A_TURN * min(1 + max(late_ms, 0) // 1000, MAX_LATE_FACTOR)
 
     @property
     def is_spent(self) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.delayed.delay_levels import FAILURE_PAUSE_MS
 from pocketmq.broker.delayed.delayed_sends import delay_if_asked
-from pocketmq.broker.time.slices import ITEMS_IN_A_TURN
+from pocketmq.broker.time.slices import ITEMS_IN_A_TURN, MAX_LATE_FACTOR
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.properties import decode_properties, encode_properties, tags_code
@@ -105,6 +105,14 @@ class TestDelivery:
         assert (delivered(broker), delivered(broker, "T2")) == (ITEMS_IN_A_TURN, 0)
         loop.run_for(0)
         assert (delivered(broker), delivered(broker, "T2")) == (ITEMS_IN_A_TURN, ITEMS_IN_A_TURN)
+
+    async def test_late_messages_are_delivered_faster(self, broker: Broker, clock: VirtualClock) -> None:
+        for _ in range((2 + MAX_LATE_FACTOR) * ITEMS_IN_A_TURN):
+            send(broker, {"DELAY": "1"})
+        clock.advance(61_000)
+        for turns in (1, 1 + MAX_LATE_FACTOR):
+            broker.delayed.levels.deliver_due(clock.now_ms())
+            assert delivered(broker) == turns * ITEMS_IN_A_TURN
 
     async def test_nothing_runs_while_nothing_waits(self, broker: Broker, loop: FakeLoop) -> None:
         assert loop.waiting == 0

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.time.slices import ITEMS_IN_A_TURN
+from pocketmq.broker.time.slices import ITEMS_IN_A_TURN, MAX_LATE_FACTOR
 from pocketmq.protocol.requests.replication import GetTimerCheckPoint
 from pocketmq.protocol.requests.send import RecallMessage
 from pocketmq.store import MessageStore, VirtualClock
@@ -268,6 +268,16 @@ async def test_slots_are_delivered_although_more_arrives_in_each_turn_than_one_e
         life.loop.run_for(1, most=1)
     assert bodies(broker) == [b"2"] * 300
     assert broker.delayed.timer.messages_behind == 0
+
+
+@pytest.mark.parametrize(("late_ms", "turns"), [(0, 1), (1000, 2), (60_000, MAX_LATE_FACTOR)])
+async def test_a_slot_that_is_late_is_delivered_faster(life: Life, late_ms: int, turns: int) -> None:
+    """Else each slot of a broker without a pause would be later than the one before."""
+    broker = life.begin()
+    await send_for(broker, *[2] * (10 * ITEMS_IN_A_TURN))
+    life.clock.advance(2000 + late_ms)
+    life.loop.run_for(1, most=1)
+    assert len(bodies(broker)) == turns * ITEMS_IN_A_TURN
 
 
 async def test_the_log_is_forced_before_the_timer_is_saved(

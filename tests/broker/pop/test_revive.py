@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.pop.revive import Revive
-from pocketmq.broker.time.slices import ITEMS_IN_A_TURN
+from pocketmq.broker.time.slices import ITEMS_IN_A_TURN, MAX_LATE_FACTOR
 from pocketmq.protocol.bodies.revive import REVIVE_GROUP, CheckPoint
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, decode_records
@@ -131,6 +131,17 @@ async def test_messages_are_revived_although_as_many_records_arrive_as_one_itera
             store_message(filled, REVIVE_TOPIC, 0, b"", due)
         assert revive.run(filled.clock.now_ms())
     assert filled.store.max_offset("%RETRY%g_orders", 0) == 1
+
+
+async def test_old_records_are_read_faster(filled: Broker) -> None:
+    revive, count = filled.popping.revive, ITEMS_IN_A_TURN * (2 + MAX_LATE_FACTOR)
+    old = {"TAGS": "another", "TIMER_DELIVER_MS": str(filled.clock.now_ms() - 60_000)}
+    for _ in range(count):
+        store_message(filled, REVIVE_TOPIC, 0, b"", old)
+    assert revive.run(filled.clock.now_ms())
+    assert revive._queues[0].next_offset == ITEMS_IN_A_TURN
+    assert revive.run(filled.clock.now_ms())
+    assert revive._queues[0].next_offset == ITEMS_IN_A_TURN * (1 + MAX_LATE_FACTOR)
 
 
 async def test_long_messages_count_as_several(filled: Broker, loop: FakeLoop) -> None:
