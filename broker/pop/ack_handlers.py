@@ -49,18 +49,18 @@ def ack_message(popping: Popping, request: AckMessage, call: Call) -> Held | Non
     _check_place(popping, request.topic, request.queue_id, offset, peer)
     receipt = parse_receipt_of_ack(request.extra_info)
     pop = _pop_of(request.topic, request.consumer_group, request.queue_id, receipt)
-    if not _acknowledge(popping, pop, (offset,), peer):
+    if not _accept_acks(popping, pop, (offset,), peer):
         return None
     return popping.revive_log.put_with_pass((ack_record(pop, offset),), call, Answer())
 
 
-def acknowledge(popping: Popping, topic: str, group: str, receipt: Receipt, peer: str) -> AckedMessage | None:
+def prepare_ack(popping: Popping, topic: str, group: str, receipt: Receipt, peer: str) -> AckedMessage | None:
     """Acknowledge the message of a whole receipt; `topic` holds it. The caller stores the ack, perhaps with others, by
     `revive_log.put_acks`; `None` if there is nothing to store. Raises `Refusal`."""
     queue_id, offset = receipt.queue_id, receipt.offset
     _check_place(popping, topic, queue_id, offset, peer)
     pop = _pop_of(topic, group, queue_id, receipt)
-    return (pop, offset) if _acknowledge(popping, pop, (offset,), peer) else None
+    return (pop, offset) if _accept_acks(popping, pop, (offset,), peer) else None
 
 
 def store_ack(popping: Popping, ack: AckedMessage) -> None:
@@ -88,7 +88,7 @@ def batch_ack_message(
     answer, records = Answer(), list[ReviveRecord]()
     for pop, offsets in zip(pops, all_offsets, strict=True):
         try:
-            if offsets and _acknowledge(popping, pop, offsets, call.connection.peer):
+            if offsets and _accept_acks(popping, pop, offsets, call.connection.peer):
                 records.append(batch_ack_record(pop, offsets))
         except Refusal as refusal:
             answer.code, answer.remark = refusal.code, refusal.remark
@@ -136,7 +136,7 @@ def hide_message(
     if 0 <= receipt.revive_queue_id < popping.config.revive_queue_num:
         popping.revive_log.put_checkpoint(point, receipt.revive_queue_id)
     pop = _pop_of(topic, request.consumer_group, queue_id, receipt)
-    if _acknowledge(popping, pop, (offset,), peer):
+    if _accept_acks(popping, pop, (offset,), peer):
         store_ack(popping, (pop, offset))
     return ChangeMessageInvisibleTimeReply(
         pop_time=now_ms, invisible_time=request.invisible_time, revive_qid=receipt.revive_queue_id
@@ -180,7 +180,7 @@ def _pop_of_batch(batch: BatchAck, broker_name: str | None) -> AckedPop:
     return AckedPop(topic, group, broker_name, batch.queue_id, *times)
 
 
-def _acknowledge(popping: Popping, pop: AckedPop, offsets: Sequence[int], peer: str) -> bool:
+def _accept_acks(popping: Popping, pop: AckedPop, offsets: Sequence[int], peer: str) -> bool:
     """Acknowledge messages of one pop; True if their acks have to be stored, which those of an orderly pop have not.
     Raises `Refusal` for the last offset of an orderly pop that is not in flight."""
     if pop.revive_queue_id == ORDERED_REVIVE_QUEUE:

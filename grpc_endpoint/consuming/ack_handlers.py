@@ -57,7 +57,7 @@ def _ack(
     except RpcRefused as refused:
         return refused.status
     try:
-        return delivered.acknowledged() or OK
+        return delivered.prepare_ack() or OK
     except Refusal as error:
         refusals.append(f"{delivered.handle}: {error}")
         return NOT_ACKNOWLEDGED

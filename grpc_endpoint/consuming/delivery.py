@@ -9,7 +9,7 @@ import logging
 import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import Refusal
-from pocketmq.broker.pop.ack_handlers import acknowledge, hide_message, store_ack
+from pocketmq.broker.pop.ack_handlers import hide_message, prepare_ack, store_ack
 from pocketmq.broker.pop.revive_log import AckedMessage
 from pocketmq.broker.sending.retry_handlers import consumer_send_msg_back
 from pocketmq.broker.storing.messages import record_at
@@ -42,15 +42,16 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
         if self.handle.is_expired(self.broker.clock.now_ms()):
             raise RpcRefused(Code.INVALID_RECEIPT_HANDLE, f"{PROXY}receipt handle is expired")
 
-    def acknowledged(self) -> AckedMessage | None:
-        """The message is consumed once this ack is stored; `None` if it is already. Raises `Refusal`."""
+    def prepare_ack(self) -> AckedMessage | None:
+        """What to store so that the message is consumed; `None` if that of an orderly group is consumed already. Raises
+        `Refusal`."""
         receipt = self.handle.receipt
-        return acknowledge(self.broker.popping, self.real_topic, self.group, receipt, SERVER_PEER)
+        return prepare_ack(self.broker.popping, self.real_topic, self.group, receipt, SERVER_PEER)
 
     def acknowledge(self) -> bool:
         """The message is consumed; False if the broker refuses."""
         try:
-            ack = self.acknowledged()
+            ack = self.prepare_ack()
             if ack is not None:
                 store_ack(self.broker.popping, ack)
         except Refusal as error:
