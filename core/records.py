@@ -101,8 +101,8 @@ class Stop(IntEnum):
     UNREADABLE = 4
     """A batch without elements, one that leads beyond its end, or one of the schedule topic."""
     NOT_UTF8 = 5
-    """In C, keys or tags have bytes that become U+FFFD before they are hashed, or a level has some; in Python, more
-    than `MOST_ODD` messages of a batch, one of which has such properties."""
+    """Keys or tags have bytes that become U+FFFD before they are hashed, or a level has some; in Python, which hashes
+    them, only those of a batch of more than `MOST_ODD` messages."""
     NO_QUEUE = 6
 
 
@@ -137,7 +137,7 @@ def pack_records(
             elements = []
         if text is None and head.delays_ms:
             elements = []  # each of its messages would need a delivery time of its own
-        stop = _judge(elements, _bytes_around(head), end - at, max_body_bytes)
+        stop = _judge(elements, head, end - at, max_body_bytes)
         queue = topics.get(head.topic, {}).get(queue_id)
         if stop is Stop.NO_MORE and queue is None:
             stop = Stop.NO_QUEUE
@@ -229,10 +229,11 @@ def _list_added(runs: list[Run], positions: list[int], sizes: list[int], entries
     return [added for added in found.values() if added[0] is not None]
 
 
-def _judge(elements: Sequence[BatchElement], around: int, room: int, max_body_bytes: int) -> Stop:
+def _judge(elements: Sequence[BatchElement], head: Head, room: int, max_body_bytes: int) -> Stop:
     """Whether the records of a message can be packed."""
     if not elements:
         return Stop.UNREADABLE
+    around, is_long = _bytes_around(head), len(elements) > MOST_ODD
     for element in elements:
         if len(element.body) > max_body_bytes:
             return Stop.BODY_TOO_LONG
@@ -241,14 +242,23 @@ def _judge(elements: Sequence[BatchElement], around: int, room: int, max_body_by
         room -= around + len(element.body) + len(element.properties)
         if room < 0:
             return Stop.NO_ROOM
-    if len(elements) > MOST_ODD and not all(_is_utf8(element.properties) for element in elements):
-        return Stop.NOT_UTF8
+        if is_long and _is_odd(bytes(element.properties), has_keys=head.keys_start >= 0):
+            return Stop.NOT_UTF8
     return Stop.NO_MORE
 
 
-def _is_utf8(text: bytes | memoryview) -> bool:
+def _is_odd(text: bytes, *, has_keys: bool) -> bool:
+    """Whether tags, or keys that are hashed, are not UTF-8."""
+    if _is_utf8(text):
+        return False
+    of_bytes = decode_properties(text.decode("latin-1").encode())  # each byte a character
+    hashed = (TAGS, KEYS, UNIQ_KEY) if has_keys else (TAGS,)
+    return not all(_is_utf8(of_bytes.get(name, "").encode("latin-1")) for name in hashed)
+
+
+def _is_utf8(text: bytes) -> bool:
     try:
-        str(text, "utf-8")
+        text.decode()
     except UnicodeDecodeError:
         return False
     return True

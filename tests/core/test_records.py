@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.core.choice import in_python
-from pocketmq.core.records import Head, Stop
+from pocketmq.core.records import MOST_ODD, Head, Stop
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.record import decode_record
 
@@ -121,6 +121,32 @@ SOUND_MESSAGES = st.one_of(
         *(QUEUE_IDS, SOUND_BATCHES, st.none(), LONGS, LONGS, CODES),
     ),
 )
+
+
+ODD = [BatchElement(0, b"", b"TAGS\x01\xff")]
+
+
+@pytest.mark.parametrize(
+    ("elements", "keys_start", "expected"),
+    [
+        (ODD, 7, Stop.NOT_UTF8),
+        ([BatchElement(0, b"", b"KEYS\x01a \xff")], 7, Stop.NOT_UTF8),
+        ([BatchElement(0, b"", b"UNIQ_KEY\x01\xff")], 7, Stop.NOT_UTF8),
+        ([BatchElement(0, b"", b"KEYS\x01\xff\x02UNIQ_KEY\x01\xff")], -1, Stop.NO_MORE),
+        ([BatchElement(0, b"", b"own\x01\xff")], 7, Stop.NO_MORE),
+        ([BatchElement(0, b"", b"TAGS\x01\xff\x02TAGS\x01a")], 7, Stop.NO_MORE),
+        ([BatchElement(0, b"", b"TAGS\x01\xef\xbf\xbd\x02own\x01\xff")], 7, Stop.NO_MORE),
+        ([*ODD, BatchElement(0, bytes(10), b"")], 7, Stop.NOT_UTF8),
+        ([BatchElement(0, bytes(10), b""), *ODD], 7, Stop.BODY_TOO_LONG),
+    ],
+)
+def test_long_batches_have_tags_and_keys_in_utf_8(core, elements, keys_start, expected) -> None:
+    """What ends a batch is the first thing that does."""
+    head = Head(bytes(12), bytes(8), bytes(12), b"\1t", keys_start, keys_start, "t", True)
+    body = encode_batch(elements + [BatchElement(0, b"", b"")] * MOST_ODD)
+    messages = [(head, 0, body, None, 0, 0, None)]
+    packed = core.pack_records(bytearray(200_000), 0, 200_000, 0, 0, 9, messages, queues_for(messages))
+    assert packed[0] == expected
 
 
 @given(
