@@ -190,7 +190,7 @@ MUTATIONS: dict[str, list[Change]] = {
         (ReceiptHandle, "changed", lambda _: lambda receipt, *__, **___: receipt)
     ],
     # answered, and not stored
-    "grpc ack is forgotten": [(Delivery, "acknowledged", always(None))],
+    "grpc ack is forgotten": [(Delivery, "prepare_ack", always(None))],
 }
 
 
