@@ -336,7 +336,8 @@ class MessageTimer:
     def _work_some(self, timers: TimerStore) -> int | None:
         """Work for some milliseconds; returns the ms until the next tick, `None` for the end of the next slot.
 
-        A slot is begun when nothing more is to be enqueued: a recall in the backlog may name one of its messages.
+        A slot is begun when nothing more is to be enqueued: a recall in the backlog may name one of its messages. If
+        the disk takes no more, delivery goes on without those.
         """
         slot_ms = timers.floor(self._state.clock.now_ms())
         self._save(timers)
