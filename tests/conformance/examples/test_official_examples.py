@@ -1,6 +1,6 @@
 """The table of all examples is complete, and each prints its lines, leaves what it sent and commits what it read.
 
-One server for each client version, one JVM for the examples. POCKETMQ_INTEROP_ALL=1 adds the official servers.
+One server and one JVM with the examples for each pair. POCKETMQ_INTEROP_ALL=1 adds the official servers.
 """
 
 import zipfile
@@ -104,7 +104,7 @@ class World:
         assert row.pattern != MESSAGE or not row.topic or output.count(MESSAGE) == count, f"{row}: once each"
 
 
-@pytest.fixture(scope="module", params=WORLDS, ids=lambda world: f"{world[0]}-client-{world[1]}")
+@pytest.fixture(params=WORLDS, ids=lambda world: f"{world[0]}-client-{world[1]}")
 def world(
     request: pytest.FixtureRequest, peers: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
