@@ -45,14 +45,25 @@ class Budget:
         self.left -= items + size_bytes // BYTES_OF_AN_ITEM
 
 
+class Slice:
+    """A turn's share of work that others wait for."""
+
+    def __init__(self) -> None:
+        self._start = perf_counter()
+
+    async def pause_if_over(self) -> None:
+        """After half a millisecond, let others have their turn of the loop."""
+        if perf_counter() - self._start > SLICE_SECONDS:
+            await asyncio.sleep(0)
+            self._start = perf_counter()
+
+
 async def in_slices(items: Iterable[ItemT]) -> AsyncIterator[ItemT]:
     """The items; after half a millisecond others get their turn of the loop."""
-    start = perf_counter()
+    part = Slice()
     for item in items:
         yield item
-        if perf_counter() - start > SLICE_SECONDS:
-            await asyncio.sleep(0)
-            start = perf_counter()
+        await part.pause_if_over()
 
 
 async def encode_json(value: Any, items: int) -> bytes:

@@ -19,7 +19,6 @@ notice that; ours drops the copy, so it is not committed twice.
 
 import asyncio
 import logging
-from time import perf_counter
 from typing import Final
 
 import msgspec
@@ -37,7 +36,7 @@ from ..membership.producer_groups import ProducerGroups
 from ..state.broker_state import BrokerState
 from ..storing.messages import changes_of, copy_of, real_place, record_at_offset
 from ..storing.numbers import parse_number
-from ..time.slices import SLICE_SECONDS
+from ..time.slices import Slice
 from .half_messages import OP_TAG, HalfMessages
 
 _log = logging.getLogger("pocketmq.transactions")
@@ -192,12 +191,10 @@ class TransactionCheck:
         half_begin = self._position(HALF_TOPIC, queue_id, queue)
         op_begin = self._position(OP_HALF_TOPIC, queue_id, state.store.consume_queue(OP_HALF_TOPIC, queue_id))
         ops = OpQueue(state, queue_id, op_begin, half_begin)
-        offset, slice_start = half_begin, perf_counter()
+        offset, part = half_begin, Slice()
         try:
             while offset < queue.max_offset and state.clock.now_ms() - start_ms <= LONGEST_ROUND_MS:
-                if perf_counter() - slice_start > SLICE_SECONDS:  # a message may have 4 MiB
-                    await asyncio.sleep(0)
-                    slice_start = perf_counter()
+                await part.pause_if_over()  # a message may have 4 MiB
                 if ops.pass_over(offset) or self._half_messages.is_ended(queue_id, offset):
                     offset += 1
                 elif ops.read_more(32):

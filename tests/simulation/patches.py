@@ -236,6 +236,11 @@ def _pwrite(descriptor: int, data: bytes, position: int) -> int:
     return os.pwrite(descriptor, data[: World.random.randint(1, len(data))], position)
 
 
+def _slice_clock() -> float:
+    """Long work pauses after some items (`pocketmq.broker.time.slices`)."""
+    return World.loop.now + next(_ticks) * 0.0002
+
+
 # -- all together
 
 
@@ -276,6 +281,7 @@ def install() -> None:
     )
     replaced: list[tuple[Any, Any]] = [
         (time, _time_module()),
+        (time.perf_counter, _slice_clock),
         (threading, threads),
         (uuid, uuids),
         (random, numbers),
