@@ -86,7 +86,7 @@ class ClientCall:
             raise StopAsyncIteration
         return message
 
-    async def next(self, seconds: float | None = 5.0) -> Any:
+    async def next(self, seconds: float = 5.0) -> Any:
         """The next message; `None` at a good end."""
         async with asyncio.timeout(seconds):
             item = await self._messages.get()
@@ -101,12 +101,8 @@ class ClientCall:
         """Whether `next` returns at once."""
         return not self._messages.empty()
 
-    async def all(self, seconds: float | None = 5.0) -> list[Any]:
-        """Each of them within this time."""
-        found = []
-        while (message := await self.next(seconds)) is not None:
-            found.append(message)
-        return found
+    async def all(self) -> list[Any]:
+        return [message async for message in self]
 
     @property
     def status(self) -> int:
@@ -166,13 +162,14 @@ class GrpcClient:
         self._task: asyncio.Task[None] | None = None
 
     @classmethod
-    async def started(
+    @contextlib.asynccontextmanager
+    async def connected(
         cls,
         address: "str | int | socket.socket",
         *,
         tls: ssl.SSLContext | None = None,
         window: int = 65_535,
-    ) -> "GrpcClient":
+    ) -> AsyncIterator["GrpcClient"]:
         """`address` is a port of this machine, `host:port`, or a connected socket."""
         if isinstance(address, socket.socket):
             name = None if tls is None else ""
@@ -185,24 +182,13 @@ class GrpcClient:
         client.h2.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: window})
         client.flush()
         client._task = asyncio.create_task(client._read())
-        return client
-
-    async def close(self) -> None:
-        assert self._task is not None
-        self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError, OSError, ssl.SSLError):
-            await self._task
-        self._writer.transport.abort()
-
-    @classmethod
-    @contextlib.asynccontextmanager
-    async def connected(cls, *address: Any, **options: Any) -> AsyncIterator["GrpcClient"]:
-        """A client that is `started` with these, within a `with`."""
-        client = await cls.started(*address, **options)
         try:
             yield client
         finally:
-            await client.close()
+            client._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, OSError, ssl.SSLError):
+                await client._task
+            writer.transport.abort()
 
     async def ask(
         self,

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from pocketmq.grpc_endpoint import messages as m
 
-from grpc_client import RpcError
 from simulation.books import key_in
+from simulation.grpc_channel import CallError
 from simulation.grpc_program import CALL_SECONDS, PAUSE_SECONDS, GrpcProgram, ServerAt, server_of
 
 ASSIGNMENT_SECONDS: Final = 5.0
@@ -73,7 +73,7 @@ class GrpcConsumer(GrpcProgram):
 
     async def _follow_assignments(self) -> None:
         while True:
-            with contextlib.suppress(RpcError):
+            with contextlib.suppress(CallError):
                 reply = await self.ask_any(m.QueryAssignmentRequest(**self._names))
                 for assignment in reply.assignments:
                     queue = assignment.message_queue
@@ -93,7 +93,7 @@ class GrpcConsumer(GrpcProgram):
             is_renewed, asked_at = self.chance.random() < 0.5, self.now
             try:
                 found = await self._received(server, queue_id, attempt, is_renewed=is_renewed)
-            except RpcError:
+            except CallError:
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue  # the same attempt once more
             attempt = ""
@@ -106,7 +106,7 @@ class GrpcConsumer(GrpcProgram):
     async def _received(
         self, server: ServerAt, queue_id: int, attempt: str, *, is_renewed: bool
     ) -> list[m.Message]:
-        """The messages of one receive. Raises `RpcError`."""
+        """The messages of one receive. Raises `CallError`."""
         request = m.ReceiveMessageRequest(
             group=self._names["group"],
             message_queue=m.MessageQueue(topic=self._names["topic"], id=queue_id),
@@ -127,7 +127,7 @@ class GrpcConsumer(GrpcProgram):
         for number in itertools.count():
             await asyncio.sleep(self.chance.random() * 5 * PAUSE_SECONDS)
             self.books.counts["receives at slaves"] += 1
-            with contextlib.suppress(RpcError):
+            with contextlib.suppress(CallError):
                 for message in await self._received(server, 0, f"slave {number}", is_renewed=False):
                     self.books.violated(f"{self._name} got {key_in(message.body)} from a slave")
 
@@ -197,7 +197,7 @@ class GrpcConsumer(GrpcProgram):
         while True:
             try:
                 reply = await self.ask(server, request)
-            except RpcError:
+            except CallError:
                 self.books.receipts.may_come_twice(self._name, one.key)
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
@@ -221,7 +221,7 @@ class GrpcConsumer(GrpcProgram):
         ]
         try:
             reply = await self.ask(server, m.AckMessageRequest(**self._names, entries=entries))
-        except RpcError:
+        except CallError:
             results: list[Any] = []
         else:
             results = reply.entries[:]

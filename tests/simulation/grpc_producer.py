@@ -7,9 +7,8 @@ from pocketmq.client import SendStatus
 from pocketmq.grpc_endpoint import messages as m
 from pocketmq.protocol.message.topics import HALF_TOPIC
 
-from grpc_client import RpcError
 from simulation.books import commits, key_in
-from simulation.grpc_channel import BROKEN
+from simulation.grpc_channel import CallError
 from simulation.grpc_program import GrpcProgram, ServerAt, server_of
 
 _STATUSES: Final = {
@@ -95,8 +94,8 @@ class GrpcProducer(GrpcProgram):
             reply = await self.ask(server, m.SendMessageRequest(messages=messages))
             entries = reply.entries[:]
             if not entries or any(entry.status.code not in _STATUSES for entry in entries):
-                raise RpcError(BROKEN, f"refused with {reply.status.code}")
-        except RpcError as error:
+                raise CallError(f"refused with {reply.status.code}")
+        except CallError as error:
             self._routes.pop(topic, None)
             self.books.counts["failed sends"] += len(messages)
             self.books.trace(f"not sent: {error}")
@@ -105,13 +104,13 @@ class GrpcProducer(GrpcProgram):
         return [(broker_name, server, entry) for entry in entries]
 
     async def _route(self, topic: str) -> list[tuple[str, ServerAt]]:
-        """The masters with queues for it. Raises `RpcError`."""
+        """The masters with queues for it. Raises `CallError`."""
         if topic not in self._routes:
             reply = await self.ask_any(m.QueryRouteRequest(topic=m.Resource(name=topic)))
             queues = [queue for queue in reply.message_queues if queue.broker.id == 0]
             found = dict.fromkeys((queue.broker.name, server_of(queue)) for queue in queues)
             if not found:
-                raise RpcError(BROKEN, f"no route: {reply.status.code}")
+                raise CallError(f"no route: {reply.status.code}")
             self._routes[topic] = list(found)
         return self._routes[topic]
 
@@ -145,7 +144,7 @@ class GrpcProducer(GrpcProgram):
         recalls.about_to_recall(key)
         try:
             reply = await self.ask(server, request)
-        except RpcError:
+        except CallError:
             self.books.counts["failed recalls"] += 1
             return
         if reply.status.code == m.Code.OK:
@@ -192,5 +191,5 @@ class GrpcProducer(GrpcProgram):
         )
         try:
             await self.ask(server, request)
-        except RpcError:
+        except CallError:
             self.books.counts["failed ends"] += 1

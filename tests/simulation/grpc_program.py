@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from pocketmq.grpc_endpoint import messages as m
 
-from grpc_client import RpcError
 from simulation.books import Books
-from simulation.grpc_channel import Channel
+from simulation.grpc_channel import CallError, Channel
 from simulation.machines import Life, Machine
 from simulation.plan import Plan
 
@@ -80,10 +79,10 @@ class GrpcProgram:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for server in self._used:
-            with contextlib.suppress(RpcError):
+            with contextlib.suppress(CallError):
                 await self.ask(server, self.termination())
         for channel in self._channels.values():
-            await channel.close()
+            channel.close()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -99,22 +98,22 @@ class GrpcProgram:
     # -- servers
 
     async def ask(self, server: ServerAt, request: Any) -> Any:
-        """Raises `RpcError`."""
+        """Raises `CallError`."""
         channel = await self.channel(server)
         return await channel.ask(request, CALL_SECONDS)
 
     async def ask_any(self, request: Any) -> Any:
-        """What the first answers that does. Raises `RpcError`."""
+        """What the first answers that does. Raises `CallError`."""
         servers = self.chance.sample(self._servers, len(self._servers))
         for server in servers[:-1]:
             try:
                 return await self.ask(server, request)
-            except RpcError:
+            except CallError:
                 continue
         return await self.ask(servers[-1], request)
 
     async def channel(self, server: ServerAt) -> Channel:
-        """Raises `RpcError`."""
+        """Raises `CallError`."""
         async with self._connecting.setdefault(server, asyncio.Lock()):
             found = self._channels.get(server)
             if found is None or not found.is_open:
@@ -134,9 +133,9 @@ class GrpcProgram:
             try:
                 call = (await self.channel(server)).open("Telemetry")
                 call.send(m.TelemetryCommand(settings=self.settings))
-                while (command := await call.next(None)) is not None:
+                while (command := await call.next()) is not None:
                     self.on_command(server, command)
-            except RpcError:
+            except CallError:
                 self.books.counts["broken streams"] += 1
             await asyncio.sleep(PAUSE_SECONDS)
 
@@ -146,7 +145,7 @@ class GrpcProgram:
             for server in list(self._used):
                 try:
                     await self.ask(server, self.heartbeat())
-                except RpcError:
+                except CallError:
                     self.books.counts["failed heartbeats"] += 1
 
 
